@@ -90,9 +90,9 @@ def test_a_search_mixes_too():
 def grown_by_a_search(monkeypatch, rows):
     """Return the model of a search that has few rows, and what was grown for it."""
     monkeypatch.setattr(limits, "ROWS_OF_MIXTURES", 10_000)
-    found, grow = [], MBKLClassifierCV._grown
+    found, grow = [], MBKLClassifierCV._grow_maps
     monkeypatch.setattr(
-        MBKLClassifierCV, "_grown", lambda *given: found.append(grow(*given)) or found[-1]
+        MBKLClassifierCV, "_grow_maps", lambda *given: found.append(grow(*given)) or found[-1]
     )
     return MBKLClassifierCV(n_maps=200, cv=2, random_state=0).fit(*rows), found
 
@@ -157,9 +157,9 @@ def test_regressors_mix_few_rows_by_folds(numbers, monkeypatch):
 
 def test_the_first_fold_says_that_growth_gains_nothing(numbers, monkeypatch):
     monkeypatch.setattr(limits, "ROWS_OF_MIXTURES", 10_000)
-    growths, grow = [], MBKLRegressor._grown
+    growths, grow = [], MBKLRegressor._grow_maps
     monkeypatch.setattr(
-        MBKLRegressor, "_grown", lambda *given, **more: growths.append(0) or grow(*given, **more)
+        MBKLRegressor, "_grow_maps", lambda *given: growths.append(0) or grow(*given)
     )
     model = MBKLRegressor(n_maps=300, random_state=0).fit(*numbers)
     assert model.grown_share_ == 0.0

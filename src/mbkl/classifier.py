@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from mbkl.engine import limits
 from mbkl.engine.rows import ArrayRows
 from mbkl.estimator import OfClasses, TrainingRows, estimator, parameter
-from mbkl.kernel_predictor import KernelPredictor, OneCost
+from mbkl.kernel_predictor import KernelPredictor, OneCost, RowLimits
 from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.calibration import (
     THEORETICAL,
@@ -33,7 +33,7 @@ from mbkl.solvers.problem import Solution
 
 
 def has_probabilities(model) -> bool:
-    """Say whether a classifier has probabilities, or what would give it some."""
+    """Say whether a classifier has probabilities; raise an error with the remedy if not."""
     is_grown = getattr(model, "C_", 1.0) == 0 and model.grows_by_log_loss
     if model.calibration is None and model.loss != "logistic" and not is_grown:
         raise AttributeError(
@@ -54,15 +54,16 @@ def best_class(scores: np.ndarray) -> np.ndarray:
 
 @estimator
 class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
-    """What all classifiers do once costs are known: learn, and predict."""
+    """The fit of all classifiers with given costs, and their predictions."""
 
     calibration: str | None = parameter(StrOptions({"auto", "temperature"}), None, default="auto")
 
-    _HELD_OUT: ClassVar[str] = "calibration"
+    _HELD_OUT_STAGE: ClassVar[str] = "calibration"
 
     @property
-    def _fewest_rows_to_mix(self) -> int:
-        return limits.ROWS_OF_MIXTURES
+    def _row_limits(self) -> RowLimits:
+        # Maps are drawn for all rows that may be mixed.
+        return RowLimits(limits.ROWS_OF_MIXTURES, limits.ROWS_OF_GROWTH, limits.ROWS_OF_GROWTH)
 
     def _fit_data(self, data: TrainingRows, progress: Progress):
         shape = data.rows.shape
@@ -75,7 +76,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
             )
         return super()._fit_data(data, progress)
 
-    def _look_at_held_out(
+    def _use_held_out(
         self,
         learner: Learner,
         kernel: Kernel,
@@ -86,27 +87,22 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
         mixed = self._mix(data, learner, held_out)
         if mixed is None or not self.grown_share_:
             rule = fit_rule(held_out, self.calibration, is_mixed=False)
-            said = self._scores_of_some(data, limits.ROWS_TO_TRY)
-            if said is None or np.count_nonzero(self._how_often(said)) == 1:
-                said = learner.scores(solution)
+            scores = self._scores_of_sample(data, limits.ROWS_TO_TRY)
+            if scores is None or np.count_nonzero(self._how_often(scores)) == 1:
+                scores = learner.scores(solution)
         else:
-            rule, said = fit_rule(mixed, self.calibration), mixed.scores
+            rule, scores = fit_rule(mixed, self.calibration), mixed.scores
         self.temperature_, self.offset_ = rule.temperature, rule.offset
-        self._warn_if_one_class(said)
+        self._warn_if_one_class(scores)
 
-    def _n_left_out(self, rows, mixes: bool) -> int:
-        is_asked = self.calibration == "auto" or self._is_free
-        return limits.ROWS_LEFT_OUT if is_asked else 0
-
-    def _may_mix(self, shape: tuple[int, int]) -> bool:
-        # The solver of the squared hinge tells how rows are scored by all others.
-        return self.loss == "squared_hinge" and super()._may_mix(shape)
+    def _n_leave_one_out(self, rows, mixes: bool) -> int:
+        return limits.ROWS_LEFT_OUT if mixes or self.calibration == "auto" else 0
 
     def _is_for_cpu(self, shape: tuple[int, int]) -> bool:
-        # Of these few rows it tells that on the CPU.
-        return shape[0] >= self._fewest_rows_to_mix and self._may_mix(shape)
+        # Only the solver on the CPU has the leave-one-out scores that mixtures need.
+        return shape[0] >= self._row_limits.mix_from and self._may_mix(shape)
 
-    def _held_out(self, learner, kernel, solution, C_kernel, C, mixes: bool) -> HeldOut:
+    def _held_out_scores(self, learner, kernel, solution, C_kernel, C, mixes: bool) -> HeldOut:
         if self.calibration == "temperature" and not mixes:
             return held_out_scores(learner, C_kernel, C)
         if (self.calibration is None or self.loss == "logistic") and not mixes:
@@ -116,31 +112,31 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
     def _best_share(self, rows, drawn: HeldOut, grown) -> tuple[float, float]:
         return best_mixture(drawn, grown)
 
-    def _look_at_growth(self, data: TrainingRows, grown: GrownMaps, held_out, progress) -> None:
+    def _use_growth(self, data: TrainingRows, grown: GrownMaps, is_held_out, progress) -> None:
         rule = Calibration() if self.grows_by_log_loss else THEORETICAL
         self.temperature_, self.offset_ = rule.temperature, rule.offset
-        some = self._scores_of_some(data, 0)
-        if some is not None:
-            self._warn_if_one_class(some)
+        scores = self._scores_of_sample(data, 0)
+        if scores is not None:
+            self._warn_if_one_class(scores)
 
-    def _scores_of_some(self, data: TrainingRows, enough: int) -> np.ndarray | None:
-        """Return scores of some of many rows in memory; None where they are elsewhere, or few."""
-        if not isinstance(data.rows, ArrayRows) or data.rows.shape[0] <= enough:
+    def _scores_of_sample(self, data: TrainingRows, few: int) -> np.ndarray | None:
+        """Return the scores of a sample of rows in memory; None of few rows, or rows elsewhere."""
+        if not isinstance(data.rows, ArrayRows) or data.rows.shape[0] <= few:
             return None
         step = max(data.rows.shape[0] // limits.ROWS_TO_TRY, 1)
         return self.predictor_.scores(data.rows.X[::step])
 
     def _how_often(self, scores: np.ndarray) -> np.ndarray:
-        """Return how often each class has the best score."""
+        """Return for how many rows each class has the best score."""
         return np.bincount(best_class(scores), minlength=self.classes_.size)
 
     def _warn_if_one_class(self, scores: np.ndarray) -> None:
-        """Warn of a model that has maps and says the same for all rows."""
-        said = np.flatnonzero(self._how_often(scores))
-        if self.n_maps_ and said.size == 1:
+        """Warn of a model that has maps and predicts one class for all rows."""
+        predicted = np.flatnonzero(self._how_often(scores))
+        if self.n_maps_ and predicted.size == 1:
             warnings.warn(
-                f"The model says {self.classes_[said[0]]} for all rows that it was tried on. Use "
-                "a larger C, class_weight='balanced' for rare classes, or the probabilities.",
+                f"The model says {self.classes_[predicted[0]]} for all rows that it was tried on. "
+                "Use a larger C, class_weight='balanced' for rare classes, or the probabilities.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -176,7 +172,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
 
     @property
     def grows_by_log_loss(self) -> bool:
-        """Whether scores of grown ferns are those of the log loss."""
+        """Whether grown ferns minimise the log loss, so that their scores are log odds."""
         families = [] if self.maps == "auto" else families_of(self.maps)
         return all(getattr(each, "objective", "log_loss") == "log_loss" for each in families)
 
@@ -207,7 +203,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
             probabilities /= probabilities.sum(axis=1, keepdims=True)
         else:
             probabilities = np.exp(log_probabilities(scores, self.temperature_, self.offset_))
-        # Scores that differ in their last digits only may give equal probabilities.
+        # Scores that differ in their last digits may give equal probabilities: break these ties.
         best, rows = best_class(scores), np.arange(len(scores))
         tied = np.flatnonzero(probabilities.argmax(axis=1) != best)
         probabilities[rows[tied], best[tied]] = np.nextafter(probabilities[tied].max(axis=1), 1.0)
@@ -225,16 +221,15 @@ class MBKLClassifier(OneCost, KernelClassifier):
     formed (except for a few hundred samples), and the fitted model is a table look-up
     per feature or fern.
 
-    The default needs no thought. It joins stumps, each a question about one feature,
-    with ferns, each of which asks several at once and so sees interactions. With
-    infinitely many maps their kernel has a closed form; on a sample of 1,000 rows it
-    is fitted to the labels by ridge regressions, which predict each row from all
-    others, to choose how often each feature is drawn, how deep the ferns are, the
-    share of stumps, and C. From 2,000 rows on it grows ferns beside them, and mixes both models in
-    the proportion (`grown_share_`) that suits 500 rows which took no part. On more than 5,000 rows
-    grown ferns are the model: each asks
-    what the gradient of the log loss points at, and what they add up to is the model (`C_` is 0
-    and probabilities need no calibration; `mbkl.maps.GrownFerns`). The model of the paper is
+    The defaults need no tuning. The drawn maps are stumps, each a question about one feature, and
+    ferns, each of which joins several questions and so represents interactions. With infinitely
+    many maps their kernel has a closed form. Ridge regressions with this kernel on a sample of
+    1,000 rows choose, by leave-one-out errors, how often each feature is drawn, the depth of the
+    ferns, the share of stumps, and C. From 2,000 rows on ferns are also grown, and both models are
+    mixed with the share (`grown_share_`) that is best on 500 held-out rows. On more than 5,000 rows
+    grown ferns are the whole model: each fern is chosen by the gradient of the log loss, and the
+    model is their sum (`C_` is 0 and probabilities need no calibration; see
+    `mbkl.maps.GrownFerns`). The model of the paper is
     ``MBKLClassifier(maps="stumps", theta="learned", theta_shrinkage=0, C=1.0)``.
 
     Parameters
@@ -254,11 +249,11 @@ class MBKLClassifier(OneCost, KernelClassifier):
         maps="auto": stumps that of their feature). "learned" is Step 1 of the paper.
         "reweighted" starts from "ones" and moves the weights to the norms of the maps'
         weights in Step 2, twice. "alignment" weighs each map by how well it alone
-        tells the classes apart, without optimisation.
+        separates the classes, without optimisation.
     theta_shrinkage : float in [0, 1] or "auto", default="auto"
         How far theta, if it is not "ones", is moved towards equal weights: 0 leaves it as
-        learned, as in the paper, and 1 makes it equal. Sparse weights lose what the maps
-        without weight tell; a mean of both does not. "auto" is 0.9.
+        learned, as in the paper, and 1 makes it equal. Sparse weights lose the information of
+        the maps without weight; a mean of both keeps it. "auto" is 0.9.
     init_rule : {"balanced", "median"}, default="balanced"
         Step 0. "balanced" puts each class on the side of a map where its share is
         larger. "median" uses only maps with the majority of the class on one side
@@ -267,8 +262,8 @@ class MBKLClassifier(OneCost, KernelClassifier):
         Feature map of Step 2: maps times theta to this power. 0.5 is the kernel
         above, 1 is Step 2 as printed in the paper, 0 uses theta for selection only.
     C : float or "auto", default="auto"
-        Cost of Step 2. "auto" is chosen with the maps for maps="auto" and 1 otherwise; grown
-        ferns have none unless it is a number, with which Step 2 is run with their kernel.
+        Cost of Step 2. "auto" is chosen with the maps for maps="auto" and 1 otherwise. Grown
+        ferns have no cost, unless C is a number: then Step 2 is run with their kernel.
         Theta sums to one and losses are averaged, so that C means
         the same for any number of maps and samples; the objective of a class is
         ||w||^2 / 2 + C * 1000 * mean loss, that of a usual SVM at 1,000 samples.
@@ -292,17 +287,17 @@ class MBKLClassifier(OneCost, KernelClassifier):
         Which columns are categories, with a cell for every level, for missing values and for new
         levels. "from_dtype" takes text, category and boolean columns of a frame and, with
         maps="auto" and dense rows in memory, whole numbers that are names, such as post codes and
-        ids: those of more than 256 that tell twice as much as their neighbours do. None takes none.
+        ids: more than 256 values that explain y twice as well as bins of neighbouring values. None
+        takes no column.
     calibration : {"auto", "temperature"} or None, default="auto"
         How scores become probabilities, which never changes the class that is most probable.
-        "auto" fits p ~ log(1 + exp((score + `offset_`) / `temperature_`)) to some rows, each
-        scored without it: the solver has these scores at little cost where it forms a kernel
-        matrix, of all rows or of some of many; elsewhere a fifth of some rows is held out.
-        Maps and theta have seen these rows. The logistic loss and grown ferns alone have
-        probabilities by themselves. "temperature" fits softmax(score / `temperature_`) to
-        folds that both steps have not seen, which takes three more fits, and to the same rows
-        as "auto" in mixtures with grown ferns. None leaves
-        `predict_proba` to the logistic loss and grown ferns.
+        "auto" fits p ~ log(1 + exp((score + `offset_`) / `temperature_`)) to held-out scores of
+        some rows: leave-one-out scores, which are cheap with a kernel matrix of the rows, or
+        scores of a fifth of a sample by a model of the rest. Maps and theta have seen these rows.
+        The logistic loss and grown ferns alone need no calibration. "temperature" fits
+        softmax(score / `temperature_`) to folds that both steps have not seen, which takes three
+        more fits; in mixtures with grown ferns it uses the scores of "auto". With None only the
+        logistic loss and grown ferns alone have `predict_proba`.
     tol : float, default=1e-3
         Both steps stop when the duality gap is below tol times the objective.
     max_iter : int, default=200
@@ -322,9 +317,9 @@ class MBKLClassifier(OneCost, KernelClassifier):
     verbose : int, default=0
         1 prints a line a stage, 2 also one an iteration.
     device : {"auto", "cpu", "cuda", "cuda:0", ..., "torch"}, default="cpu"
-        Where to learn and predict. "cuda" needs Torch and a GPU, and is for many rows: few
-        are left to the CPU, which is faster with them. "auto" is "cuda" where there is a
-        GPU, for rows it takes. Results agree with those of the CPU within the tolerance,
+        Where to learn and predict. "cuda" needs Torch and a GPU, and is for many rows: the
+        CPU is faster with few, and gets them. "auto" is "cuda" if there is a GPU that can
+        take the rows. Results agree with those of the CPU within the tolerance,
         not to the bit (with the hinge loss and 16 or more classes `gap_` does not show it:
         single precision is too little for its certificate). "torch" is the same code
         without a GPU.
@@ -361,11 +356,11 @@ class MBKLClassifier(OneCost, KernelClassifier):
     fern_features_, fern_thresholds_ : list of ndarray
         Stumps that each fern joins.
     feature_rates_ : ndarray of shape (n_features_in_,) or None
-        How often features were drawn, in proportion to what they tell; with
-        maps="auto".
+        How often features were drawn, in proportion to their importance in the choice of maps;
+        with maps="auto".
     coef_ : ndarray of shape (1 or n_classes, n_weights)
-        What each stump adds to the score of a class on its right side, and takes
-        from it on its left side; and what each cell of each fern adds.
+        Stumps: added to the score of a class on the right side, subtracted on the left side.
+        Ferns: added in each cell.
     intercept_ : ndarray of shape (1 or n_classes,)
         Intercepts.
     tables_ : list of ndarray of shape (n_cells, 1 or n_classes)
@@ -379,7 +374,7 @@ class MBKLClassifier(OneCost, KernelClassifier):
     grown_share_ : float
         Share of grown ferns in the model, from 0 to 1.
     temperature_, offset_ : float
-        The rule of `predict_proba`, see `calibration`; without an offset it is None.
+        The rule of `predict_proba`, see `calibration`; the offset is None for a softmax.
     n_iter_ : int
         Newton iterations of Steps 1 and 2 together.
     objective_ : ndarray of shape (2,)

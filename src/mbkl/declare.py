@@ -1,4 +1,4 @@
-"""Parameters of estimators and of families of maps, declared once: default, and what is allowed."""
+"""Parameters of estimators and of families of maps, declared once with default and constraints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ AUTO = StrOptions({"auto"})
 
 
 def parameter(*constraints: Any, default: Any) -> Any:
-    """Declare a parameter: what scikit-learn checks in a fit, and its default."""
+    """Declare a parameter by the constraints that scikit-learn checks in a fit, and its default."""
     return field(default=default, metadata={"constraints": list(constraints) or "no_validation"})
 
 

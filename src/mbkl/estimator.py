@@ -1,4 +1,4 @@
-"""What all estimators share: parameters declared once, validation, and drawing the maps."""
+"""What all estimators share: parameters, validation of the input, and the drawing of maps."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from mbkl.maps.line import Line
 from mbkl.maps.numbers import Numbers
 from mbkl.memory import rows_within
 
-# "torch" is Torch on the CPU, to try what runs on a GPU without one.
+# "torch" is Torch on the CPU, to test the code for GPUs without one.
 DEVICES = {"auto", "cpu", "torch", "cuda", *(f"cuda:{number}" for number in range(16))}
 
 _ACCEPTED = {
@@ -61,14 +61,14 @@ _ACCEPTED = {
     "ensure_all_finite": "allow-nan",
 }
 
-# How far learned weights are moved towards equal ones unless the user says so: of the values that
-# were tried, the one that gains in the mean and hardly loses on any set.
+# The default of theta_shrinkage: of the values tried, the one that gains in the mean and hardly
+# loses on any data set.
 _SHRINKAGE = 0.9
 
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """Rows of positive weight, with y as the number of a class or the level of numbers."""
+    """Rows of positive weight; y holds class numbers, or places of numbers among their levels."""
 
     rows: Rows
     y: Values
@@ -76,11 +76,10 @@ class TrainingRows:
     settings: Settings
     n_classes: int
     numbers: Numbers | None = None
-    # Where these are some of many rows: all of them, and which of them these are.
+    # If these are some rows of a larger set: the larger set, and their row numbers in it.
     whole: TrainingRows | None = None
     chosen: np.ndarray | None = None
-    # What was taken from the numbers, to be added to the model.
-    line: Line | None = None
+    line: Line | None = None  # subtracted from the numbers; the fitted model adds it again
     optimism: float = 1.0  # see `Choice`
 
     @property
@@ -89,17 +88,17 @@ class TrainingRows:
 
     @property
     def n_problems(self) -> int:
-        """Columns of the scores."""
+        """Number of columns of the scores."""
         return n_problems_of(self.n_classes, self.numbers)
 
-    def apart(self, number: int) -> TrainingRows:
-        """Return the same rows with other random numbers for each number but zero."""
+    def reseeded(self, number: int) -> TrainingRows:
+        """Return the same rows with a seed that is larger by this number."""
         return replace(self, settings=replace(self.settings, seed=self.settings.seed + number))
 
     def some(self, chosen: np.ndarray) -> TrainingRows:
-        """Return some of the rows, whose numbers increase."""
-        own = {"y": self.y[chosen], "weights": self.weights[chosen]}
-        return replace(self, rows=self.rows.some(chosen), **own, whole=self, chosen=chosen)
+        """Return some of the rows, given by increasing row numbers."""
+        values = {"y": self.y[chosen], "weights": self.weights[chosen]}
+        return replace(self, rows=self.rows.some(chosen), **values, whole=self, chosen=chosen)
 
 
 @estimator
@@ -129,7 +128,7 @@ class BinaryMapsEstimator(BaseEstimator):
     )
     verbose: int = parameter("verbose", default=0)
 
-    # Not all estimators have these as parameters.
+    # Defaults for estimators without these parameters.
     negatives_per_positive = 2
     if TYPE_CHECKING:
         loss: ClassVar[str]
@@ -139,10 +138,10 @@ class BinaryMapsEstimator(BaseEstimator):
     cache_folder: ClassVar[Any] = None
     checkpoint: ClassVar[Any] = None
 
-    # How many times the usual number of ferns `maps="auto"` draws.
+    # With maps="auto" this times the usual number of ferns is drawn.
     _FERN_FACTOR: ClassVar[int] = 1
 
-    # What is given -----------------------------------------------------------------------------
+    # Input -------------------------------------------------------------------------------------
 
     def _validate_rows(self, X, y, sample_weight) -> tuple[Any, np.ndarray, np.ndarray]:
         """Return X, y and the sample weights as arrays; X may be rows that are read by blocks."""
@@ -175,14 +174,14 @@ class BinaryMapsEstimator(BaseEstimator):
         return X, y
 
     def _with_names(self, given, X, y) -> Any:
-        """Return the numbers of what was given with level numbers for those that are names.
+        """Return X with level numbers in columns of whole numbers that are names; sets `levels_`.
 
-        They are looked for where nothing says what maps or categories are; sets `levels_`.
+        Such columns are looked for by default only: with maps="auto" and "from_dtype".
         """
-        is_open = self.maps == "auto" and isinstance(self.categorical_features, str)
-        if not is_open or not isinstance(X, np.ndarray):
+        is_default = self.maps == "auto" and isinstance(self.categorical_features, str)
+        if not is_default or not isinstance(X, np.ndarray):
             return X
-        are_categories = np.array([own is not None for own in self.levels_])
+        are_categories = np.array([levels is not None for levels in self.levels_])
         are_names = names_among(X, y) & ~are_categories
         if not are_names.any():
             return X
@@ -191,7 +190,7 @@ class BinaryMapsEstimator(BaseEstimator):
         return check_array(numbers, estimator=self, **self._accepted())
 
     def _validate_blocks(self, X, y) -> np.ndarray:
-        """Check labels of rows that are read block by block, and checked then."""
+        """Check the labels of rows that are read by blocks; each block is checked when read."""
         if self._accepted_targets:
             y = _check_y(y, **self._accepted_targets)
         else:
@@ -206,27 +205,27 @@ class BinaryMapsEstimator(BaseEstimator):
         return y
 
     def _set_levels_of_blocks(self, rows: Rows) -> None:
-        """Set `levels_` of rows that are read by blocks, whose categories are level numbers."""
+        """Set `levels_` of rows that are read by blocks: their categories hold level numbers."""
         names = getattr(self, "feature_names_in_", None)
         is_category = chosen_columns(self.categorical_features, rows.shape[1], names)
         ranges = rows.column_ranges() if is_category.any() else ()
         self.levels_ = numbers_as_levels(ranges, is_category)
 
-    # What of y is checked by scikit-learn, beyond its length.
+    # Options of scikit-learn's checks of y.
     _accepted_targets: ClassVar[dict] = {}
 
     def _check_targets(self, y: np.ndarray) -> None:
-        """Complain of targets that nothing can be learned from."""
+        """Raise an error for targets that the estimator cannot learn."""
         raise NotImplementedError
 
     def _numbered(self, y: np.ndarray, weights) -> dict[str, Any]:
-        """Return y as whole numbers, with what belongs to it: fields of `TrainingRows`."""
+        """Return the fields of `TrainingRows` that follow from y: class or level numbers, etc."""
         raise NotImplementedError
 
     def rows_of(self, X, **options):
-        """Return rows to predict or transform as an array, or as they are to be read.
+        """Return rows to predict or transform as a validated array; rows in blocks as they are.
 
-        Options are those of `validate_data`, in place of what is asked of rows to learn from.
+        Options are those of `validate_data`, and replace the ones used in a fit.
         """
         options = {**self._accepted(), **options}
         check_is_fitted(self)
@@ -243,24 +242,24 @@ class BinaryMapsEstimator(BaseEstimator):
 
     @property
     def n_levels(self) -> np.ndarray | None:
-        """How many levels each input column has, 0 for numbers; None without categories."""
+        """Number of levels of each input column, 0 for numbers; None without categories."""
         return counts_of(getattr(self, "levels_", ()))
 
     def _accepted(self) -> dict:
-        """Return which rows are taken as they are, for `validate_data`."""
+        """Return the options of `validate_data` that say which types of X are accepted."""
         if self.device in ("auto", "cpu"):
             return _ACCEPTED
-        # Bytes stay bytes on the way to a device.
+        # A device takes bytes without conversion.
         return {**_ACCEPTED, "accept_sparse": False, "dtype": (np.float64, np.float32, np.uint8)}
 
     def _progress(self, *arrays) -> Progress:
-        """Begin a fit on these arrays, or go on where one was killed."""
+        """Begin a fit on these arrays, or resume it from the checkpoint."""
         if self.checkpoint is None:
             return Progress(self)
         return Progress(self, open_checkpoint(self, *arrays))
 
     def _training_rows(self, X, y, weights, progress: Progress) -> TrainingRows:
-        """Return the rows of positive weight, with whole numbers for targets."""
+        """Return the rows of positive weight, with class or level numbers for targets."""
         rows, present = as_rows(X), weights > 0
         if not present.all():
             chosen = np.flatnonzero(present)
@@ -268,31 +267,31 @@ class BinaryMapsEstimator(BaseEstimator):
             rows = rows.some(chosen) if copies else SomeRows(rows, chosen)
             y, weights = y[present], weights[present]
         numbered = self._numbered(y, weights)
-        # Without a fixed seed, a fit that goes on has to use the one it began with.
+        # A resumed fit without a fixed seed has to use the seed it began with.
         settings = progress.recall("settings", Settings, self._settings)
         return TrainingRows(rows, settings=settings, **numbered)
 
     def _settings(self) -> Settings:
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         names = {each.name for each in fields(Settings)} - {"theta_shrinkage", "seed"}
-        own = {name: getattr(self, name) for name in names}
-        return Settings(**own, theta_shrinkage=self._shrinkage(), seed=seed)
+        values = {name: getattr(self, name) for name in names}
+        return Settings(**values, theta_shrinkage=self._shrinkage(), seed=seed)
 
     def _shrinkage(self) -> float:
-        """Return how far learned weights are moved towards equal ones."""
+        """Return theta_shrinkage as a number."""
         is_given = not isinstance(self.theta_shrinkage, str)
         return float(self.theta_shrinkage) if is_given else _SHRINKAGE
 
     # Maps --------------------------------------------------------------------------------------
 
     def _choose(self, data: TrainingRows, progress: Progress) -> Choice | None:
-        """Return what a sample of the rows suggests, for maps="auto"; sets `feature_rates_`."""
+        """With maps="auto", choose maps and a cost on a sample; sets `feature_rates_`."""
 
         def choose() -> Choice:
             sample = self._sample(data)
             loops = choose_loops(sample.X.size * len(sample.X), self.n_jobs)
-            of_targets = data.numbers, self.n_levels, self._may_have_line, loops
-            return choose_kernel(sample, data.n_classes, sample.n_different, *of_targets)
+            rest = data.numbers, self.n_levels, self._may_have_line, loops
+            return choose_kernel(sample, data.n_classes, sample.n_different, *rest)
 
         self.feature_rates_ = None
         if self.maps != "auto":
@@ -304,24 +303,24 @@ class BinaryMapsEstimator(BaseEstimator):
 
     @property
     def _may_have_line(self) -> bool:
-        """Whether the model may be a straight line and maps."""
+        """Whether the model may be the sum of a straight line and maps."""
         return False
 
     def _sample(self, data: TrainingRows) -> Sample:
-        """Return some rows that can be compared with each other."""
+        """Return a random sample of rows for the choice of maps."""
         wanted = rows_to_compare(data.rows.shape[1], limits.ROWS_OF_A_CHOICE)
         return data.rows.sample(data.y, data.weights, wanted, data.settings.seed)
 
     def grows(self, shape: tuple[int, int]) -> bool:
-        """Say whether ferns that are grown on rows of that shape are the whole model."""
+        """Say whether grown ferns are the whole model of rows of that shape."""
         return False
 
     def plans(self, shape: tuple[int, int], choice: Choice | None = None) -> list[Plan]:
-        """Return which maps a fit on rows of that shape draws: chosen ones, or what `maps` says."""
+        """Return the maps that a fit on rows of that shape draws, by a choice or by `maps`."""
         n_maps = None if self.n_maps == "auto" else int(self.n_maps)
         if self.maps != "auto":
             return plans_of(self.maps, n_maps, shape, self.n_levels)
-        if choice is None:  # what is not chosen is how many there are
+        if choice is None:  # the number of maps does not depend on the choice
             choice = Choice(np.ones(shape[1]), 1.0, 0.5, 1.0, 0.0, shape[0])
         shape = (choice.n_rows, shape[1])
         return plans_of_choice(choice, n_maps, shape, self._FERN_FACTOR, self.n_levels)
@@ -329,12 +328,13 @@ class BinaryMapsEstimator(BaseEstimator):
     def _draw(
         self, data: TrainingRows, choice: Choice | None, progress: Progress, n_fits: int = 1
     ) -> Learner:
-        """Draw the maps, code the rows, and return what learns from them; sets `maps_`."""
+        """Draw the maps, code the rows, and return the learner on them; sets `maps_`."""
         plans = self.plans(data.rows.shape, choice)
         with progress.stage("binary maps") as iteration:
             rows = self._placed(data, plans, n_fits)
-            drawn = draw_all(plans, rows, data.targets, data.settings.seed, iteration)
-            self.maps_, operator, prior = drawn
+            self.maps_, operator, prior = draw_all(
+                plans, rows, data.targets, data.settings.seed, iteration
+            )
             rows.release()
         if not self.maps_.n_maps:
             warnings.warn(
@@ -346,7 +346,7 @@ class BinaryMapsEstimator(BaseEstimator):
         return Learner(labelled, prior, data.settings, progress)
 
     def _placed(self, data: TrainingRows, plans: list[Plan], n_fits: int) -> Rows:
-        """Return the rows with their codes where they are to be: here, in files, on a device."""
+        """Return the rows with the place of their codes: in memory, in files or on a device."""
         rows = data.rows
         n_codes = sum(plan.n_codes(rows.shape) for plan in plans)
         loops = choose_loops(n_codes * data.n_problems * n_fits, self.n_jobs)
@@ -355,21 +355,21 @@ class BinaryMapsEstimator(BaseEstimator):
         if device == "cpu" and is_limited:
             return rows_within(self, rows, plans, data.n_problems, loops)
         if device == "cpu":
-            here = rows.in_memory()
-            if here.dtype == np.uint8:  # bytes are for devices
-                here = replace(here, X=to_float32(here.X))
-            return replace(here, loops=loops)
+            in_memory = rows.in_memory()
+            if in_memory.dtype == np.uint8:  # only devices take bytes
+                in_memory = replace(in_memory, X=to_float32(in_memory.X))
+            return replace(in_memory, loops=loops)
         if is_limited:
             raise ValueError("max_memory and rows in files need device='cpu'.")
         return DeviceRows(rows.in_memory().X, device_of(device), loops)
 
     def _device_for(self, rows: Rows, plans: list[Plan], n_codes: int) -> str:
-        """Return where the codes are to be, by their number."""
+        """Return the device of so many codes."""
         is_limited = self.max_memory is not None or rows.in_files or not rows.reads_blocks
         if self.device == "cpu" or (self.device == "auto" and is_limited):
             return "cpu"
         if self.device != "auto":
-            device_of(self.device)  # says where there is none
+            device_of(self.device)  # raises an error if there is none
         if self._is_for_cpu(rows.shape) and not is_limited:
             return "cpu"
         is_grown = all(plan.is_grown for plan in plans)
@@ -377,7 +377,7 @@ class BinaryMapsEstimator(BaseEstimator):
         return device_for(self.device, np.inf if is_limited else n_codes, worth_it)
 
     def _is_for_cpu(self, shape: tuple[int, int]) -> bool:
-        """Say whether a GPU would wait for the cores, however many codes there are."""
+        """Say whether the fit needs a solver of the CPU, however many codes there are."""
         return False
 
     def _labelled(self, operator, data: TrainingRows) -> LabelledRows:
@@ -385,10 +385,10 @@ class BinaryMapsEstimator(BaseEstimator):
         seed, numbers = data.settings.seed, data.numbers
         return LabelledRows(operator, data.y, data.n_classes, data.weights, seed, numbers=numbers)
 
-    # What is learned ---------------------------------------------------------------------------
+    # Learned attributes ------------------------------------------------------------------------
 
-    def _keep(self, learner: Learner, kernel: Kernel) -> np.ndarray:
-        """Drop maps of zero weight; set the attributes that describe the kernel."""
+    def _set_kernel(self, learner: Learner, kernel: Kernel) -> np.ndarray:
+        """Set the attributes of the kernel without maps of zero weight; return which are kept."""
         kept = kernel.theta > 0
         self.maps_ = self.maps_.select(kept[learner.rows.operator.is_map])
         self.theta_ = kernel.theta[kept]
@@ -447,14 +447,14 @@ class BinaryMapsEstimator(BaseEstimator):
 
 
 def _needs_copy(X) -> bool:
-    """Say whether an array has to be turned to floating point, for which there may be no room."""
+    """Say whether an array has to be converted to floating point, which takes memory."""
     is_matrix = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf"
     return is_matrix and X.dtype not in (np.float32, np.float64)
 
 
 @estimator
 class Placed:
-    """Parameters of fits on this machine: where and how long, and what is kept of them."""
+    """Parameters of fits on this machine: device, memory, and files."""
 
     checkpoint: Any = parameter(str, PathLike, None, default=None)
     device: str = parameter(StrOptions(DEVICES), default="cpu")
@@ -464,7 +464,7 @@ class Placed:
 
 @estimator
 class Costs:
-    """Costs of the two steps, chosen by the user or by the data."""
+    """Costs of the two steps, given by the user or chosen by the fit."""
 
     C: Any = parameter(POSITIVE, StrOptions({"auto"}), default="auto")
     C_kernel: float | None = parameter(POSITIVE, None, default=None)
@@ -476,7 +476,7 @@ class Costs:
 
 @estimator
 class OfClasses(BinaryMapsEstimator):
-    """Parameters of estimators that tell classes apart, and what they make of y."""
+    """Parameters of estimators for classes, and their checks and encoding of y."""
 
     negatives_per_positive: int = parameter(AT_LEAST_ONE, default=2)
     loss: str = parameter(  # type: ignore[misc]
@@ -493,7 +493,7 @@ class OfClasses(BinaryMapsEstimator):
         return {"y": y, "weights": weights, "n_classes": self.classes_.size}
 
     def _class_weighted(self, y, weights):
-        """Return the weights times those of the classes."""
+        """Return the sample weights times the class weights."""
         classes = self.classes_
         if classes.size < 2:
             found = f"one class, {classes[0]}" if classes.size else "no class"
@@ -504,8 +504,8 @@ class OfClasses(BinaryMapsEstimator):
         if self.class_weight is None:
             return weights
         if self.class_weight == "balanced":
-            own_class = y[:, None] == np.arange(classes.size)
-            totals = exact_sum(np.where(own_class, weights[:, None], 0.0))
+            is_in_class = y[:, None] == np.arange(classes.size)
+            totals = exact_sum(np.where(is_in_class, weights[:, None], 0.0))
             factors = totals.sum() / (totals.size * totals)
         else:
             factors = compute_class_weight(self.class_weight, classes=classes, y=classes)
@@ -516,7 +516,7 @@ class OfClasses(BinaryMapsEstimator):
 
 @estimator
 class OfNumbers(BinaryMapsEstimator):
-    """Parameters of estimators that predict numbers, and what they make of y."""
+    """Parameters of estimators for numbers, and their checks and encoding of y."""
 
     loss: str = parameter(  # type: ignore[misc]
         StrOptions({"squared_error", "absolute_error", "quantile", "poisson"}),
@@ -555,7 +555,7 @@ class OfNumbers(BinaryMapsEstimator):
 
 
 def target_names(y) -> list[str]:
-    """Return the names of the columns of a frame, or that of a series; none if there are none."""
+    """Return the column names of a frame, or the name of a series; an empty list without names."""
     names = list(y.columns) if is_frame(y) else [getattr(y, "name", None)]
     return [] if None in names or "" in names else [str(name) for name in names]
 
@@ -570,7 +570,7 @@ def default_target_names(n_outputs: int) -> list[str]:
 
 
 def numbered(y: np.ndarray, weights, loss: str, quantile: float = 0.5) -> dict[str, Any]:
-    """Return numbers as levels, with what belongs to them: fields of `TrainingRows`."""
+    """Return the fields of `TrainingRows` for numbers, encoded as places among their levels."""
     if not len(y):
         raise ValueError("Training needs rows with positive weight, but there are none.")
     numbers, levels = Numbers.of(y, weights, loss, quantile)
@@ -580,7 +580,7 @@ def numbered(y: np.ndarray, weights, loss: str, quantile: float = 0.5) -> dict[s
 
 @estimator
 class Predicting(BinaryMapsEstimator):
-    """Parameters that classifiers and regressors have beyond the kernel's."""
+    """Parameters of classifiers and regressors beyond those of the kernel."""
 
     theta_power: float = parameter(Options(Real, {0, 0.5, 1}), default=0.5)  # type: ignore[misc]
     max_time: float | None = parameter(POSITIVE, None, default=None)

@@ -1,4 +1,4 @@
-"""Optional libraries: imported when used, with the extra to install named when missing."""
+"""Optional libraries, imported when used; a missing one is an error that names its extra."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def require(module: str, extra: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        # A library that is there but broken tells its own story.
+        # The error of an installed but broken library says more.
         if error.name is None or error.name.split(".")[0] != module.split(".")[0]:
             raise
         name = module.split(".")[0]

@@ -47,7 +47,7 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, OfClasses):
     Attributes
     ----------
     maps_, theta_, n_maps_, stump_features_, stump_thresholds_, classes_, timings_
-        See `MBKLClassifier`; there are `classes_` only where y has classes.
+        See `MBKLClassifier`; `classes_` exists only if y has classes.
     has_numbers_ : bool
         Whether y was taken for numbers.
     fern_features_, fern_thresholds_, feature_rates_
@@ -97,7 +97,7 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, OfClasses):
         data = self._training_rows(X, y, weights, progress)
         learner = self._draw(data, self._choose(data, progress), progress).merged
         kernel = learner.learn_kernel(self.C_kernel)
-        self._keep(learner, kernel)
+        self._set_kernel(learner, kernel)
         self.n_iter_ = kernel.solution.n_iter if kernel.solution else 1
         self.timings_ = progress.finish()
         return self
@@ -124,7 +124,7 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, OfClasses):
         return replace(settings, loss="squared_error") if self.has_numbers_ else settings
 
     def transform(self, X):
-        """Return the explicit feature map: sqrt(theta) in one column of every map.
+        """Return the explicit feature map: sqrt(theta) in one column of each map.
 
         A stump has two columns, one for each side, and a fern one for every cell.
 
@@ -215,13 +215,13 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, OfClasses):
         psi : ndarray of shape (n_samples, n_used_features)
         """
         codes, thetas, warped = codes_of(self, X), self.maps_.split(self.theta_), []
-        for maps, own, theta in zip(self.maps_.families, codes, thetas, strict=True):
+        for maps, family_codes, theta in zip(self.maps_.families, codes, thetas, strict=True):
             if maps.cells.is_cell.any():
                 raise ValueError(
                     "warp needs maps that are stumps or projections; with ferns use "
                     "distance or transform."
                 )
-            warped.append(maps.cells.warp(own, _slots(maps, theta)).T)
+            warped.append(maps.cells.warp(family_codes, _slots(maps, theta)).T)
         return np.hstack(warped)
 
 
@@ -232,23 +232,23 @@ def codes_of(model, X) -> list[DenseCodes]:
 
 
 def distance_of(maps: MapSet, left: list, right: list, theta: np.ndarray) -> np.ndarray:
-    """Return the weight of the maps on which each two rows disagree, by the codes of families."""
+    """Return the total weight of maps on which left and right rows disagree, by their codes."""
     distance = np.zeros((left[0].n_rows, right[0].n_rows))
-    groups = zip(maps.families, left, right, maps.split(theta), strict=True)
-    for own, here, there, weights in groups:
-        distance += own.cells.distance(here, there, _slots(own, weights))
+    families = zip(maps.families, left, right, maps.split(theta), strict=True)
+    for family, left_codes, right_codes, weights in families:
+        distance += family.cells.distance(left_codes, right_codes, _slots(family, weights))
     return distance
 
 
 def _slots(maps, theta: np.ndarray) -> np.ndarray:
-    """Return the weights of the maps of a family, zero in slots that are no map."""
+    """Return the weights of the slots of a family, zero in slots without a map."""
     weights = np.zeros(maps.cells.n_slots)
     weights[maps.cells.is_map] = theta
     return weights
 
 
 def _explicit_map(maps, codes: DenseCodes, theta: np.ndarray) -> sparse.csr_matrix:
-    """Return sqrt(theta) in one column per map: that of a side, or of a cell."""
+    """Return sqrt(theta) in one column of each map: that of the row's side or cell."""
     columns, n_columns = maps.cells.active_columns(codes)
     values = np.broadcast_to(np.sqrt(theta), columns.shape)
     indptr = np.arange(codes.n_rows + 1) * columns.shape[1]

@@ -1,8 +1,8 @@
-"""Categories of people's frames as level numbers, and back.
+"""Categories of frames as level numbers.
 
 A categorical column becomes the numbers of its levels: 0, 1, ... for those seen in training, NaN
-where a value is missing, and one beyond the last where a level is new. Everything below sees a
-matrix of numbers, and how many levels each column has.
+for a missing value, and one beyond the last for a new level. The engine and the maps see a matrix
+of numbers, and the number of levels of each column.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from scipy.stats import rankdata
 Level = str | int | float | bool
 Levels = list[Level] | None
 
-# Level numbers are exact in float32 far beyond this.
+# All level numbers up to this are exact in float32.
 _MOST_LEVELS = 1_000_000
-# Whole numbers of a range below this are told apart by counting.
-_NEAR = 10_000
+# Distinct whole numbers of a range below this are found by counting.
+_MOST_COUNTED = 10_000
 
 
 @dataclass(frozen=True)
 class NoLevels(Sequence):
-    """The levels of columns that are all numbers: None for each, however many there are.
+    """The levels of columns that all hold numbers: a sequence of None in constant memory.
 
     >>> list(NoLevels(2))
     [None, None]
@@ -42,7 +42,7 @@ class NoLevels(Sequence):
         return self.n_columns
 
     def __getitem__(self, place):
-        _ = range(self.n_columns)[place]  # which complains of places beyond
+        _ = range(self.n_columns)[place]  # raises an IndexError for places beyond
         return None
 
 
@@ -51,7 +51,7 @@ class Column:
     """A column of a frame."""
 
     name: str  # for messages
-    # (n_rows,): numbers as they are; of all other kinds objects, None where a value is missing
+    # (n_rows,): numbers, or objects for all other types, None where a value is missing
     values: NDArray
     # Levels in the order in which the type of the column lists them.
     declared: Sequence | None = None
@@ -66,7 +66,7 @@ class Column:
         return [None if value == "" or value != value else value for value in self.values.tolist()]
 
     def numbers(self) -> NDArray:
-        """Return the column as numbers, or say why that is not possible."""
+        """Return the column as numbers; raise an error for text."""
         if self.values.dtype != object:
             return self.values
         if self._kind(self.values) == "text":
@@ -77,21 +77,22 @@ class Column:
         return self.values.astype(np.float64)
 
     def levels(self) -> list[Level]:
-        """Return the different values, in the order declared or else sorted."""
-        values = self._different()[0].objects()
+        """Return the distinct values, in declared order if there is one, otherwise sorted."""
+        values = self._distinct()[0].objects()
         self._kind(values)
-        found = {_plain(value) for value in set(values) - {None}}
-        if len(found) > _MOST_LEVELS:
+        levels = {_plain(value) for value in set(values) - {None}}
+        if len(levels) > _MOST_LEVELS:
             raise ValueError(f"Column {self.name} has more than {_MOST_LEVELS:,} levels.")
-        if not found.isdisjoint((np.inf, -np.inf)):
+        if not levels.isdisjoint((np.inf, -np.inf)):
             raise ValueError(f"X contains infinity, as a level of column {self.name}.")
-        if self.declared is not None:  # levels that differ in double precision alone are one
-            return [level for level in dict.fromkeys(map(_plain, self.declared)) if level in found]
-        return sorted(found)
+        if self.declared is not None:
+            # Levels that differ in double precision only are one.
+            return [level for level in dict.fromkeys(map(_plain, self.declared)) if level in levels]
+        return sorted(levels)
 
     def level_numbers(self, levels: list[Level]) -> NDArray[np.float64]:
         """Return the number of each value's level; NaN is missing, one beyond the last is new."""
-        column, rows = self._different()
+        column, rows = self._distinct()
         values = column.objects()
         new, old = self._kind(values), self._kind(levels)
         if "text" in (new, old) and None not in (new, old) and new != old:
@@ -101,23 +102,23 @@ class Column:
         place = {level: float(number) for number, level in enumerate(levels)}
         number_of = {value: place.get(_plain(value), float(len(levels))) for value in set(values)}
         number_of[None] = np.nan
-        found = np.fromiter(map(number_of.__getitem__, values), np.float64, len(values))
-        return found if rows is None else found[rows]
+        numbers = np.fromiter(map(number_of.__getitem__, values), np.float64, len(values))
+        return numbers if rows is None else numbers[rows]
 
-    def _different(self) -> tuple[Column, NDArray[np.intp] | None]:
-        """Return the different values, and where each row's is; None where rows are as they were.
+    def _distinct(self) -> tuple[Column, NDArray[np.intp] | None]:
+        """Return a column of the distinct values, and their places in the rows; None for objects.
 
-        Numbers are told apart many times sooner than objects are made of them.
+        Objects stay as they are: finding distinct values first saves time with numbers only.
         """
         if self.values.dtype == object:
             return self, None
-        different, place = _counted(self.values) or np.unique(self.values, return_inverse=True)
-        return replace(self, values=different), place
+        distinct, place = _counted(self.values) or np.unique(self.values, return_inverse=True)
+        return replace(self, values=distinct), place
 
     def _kind(self, values: Iterable) -> str | None:
-        """Return "text", "boolean" or "number"; None where all are missing. Others are errors."""
-        held = {type(value) for value in values} - {type(None)}
-        kinds = {_kind_of(own) for own in held}
+        """Return "text", "boolean" or "number", or None if all are missing; others are errors."""
+        types = {type(value) for value in values} - {type(None)}
+        kinds = {_kind_of(each) for each in types}
         if len(kinds) > 1:
             raise TypeError(
                 f"argument must be a string or a number: column {self.name} mixes types; make all "
@@ -125,16 +126,16 @@ class Column:
             )
         if "other" in kinds:
             raise ValueError(
-                f"Column {self.name} holds {held.pop().__name__}; turn it to text or numbers "
+                f"Column {self.name} holds {types.pop().__name__}; turn it to text or numbers "
                 "first, as mbkl.tabular.TableEncoder does with dates and times."
             )
         return kinds.pop() if kinds else None
 
 
 def _counted(values: NDArray) -> tuple[NDArray, NDArray[np.intp]] | None:
-    """Return the different values and where each is; None if not whole numbers apart, and near.
+    """Return the distinct values and the place of each row's; None unless whole and of low range.
 
-    They are counted, several times sooner than sorted.
+    Counting is several times faster than sorting.
 
     >>> _counted(np.array([7.0, np.nan, 5.0, 7.0]))
     (array([ 5.,  7., nan]), array([1, 2, 0, 1]))
@@ -144,17 +145,17 @@ def _counted(values: NDArray) -> tuple[NDArray, NDArray[np.intp]] | None:
         return None
     wide = values.astype(np.int64) if values.dtype.kind == "i" else np.ascontiguousarray(values)
     low, high = np.fmin.reduce(wide), np.fmax.reduce(wide)
-    if not float(high) - float(low) < _NEAR:  # also if there is nothing but NaN
+    if not float(high) - float(low) < _MOST_COUNTED:  # also true if all values are NaN
         return None
     is_missing = np.isnan(wide)
-    place = np.where(is_missing, _NEAR, wide - low).astype(np.intp)
+    place = np.where(is_missing, _MOST_COUNTED, wide - low).astype(np.intp)
     if ((place.astype(wide.dtype) + low != wide) & ~is_missing).any():
         return None
-    is_there = np.bincount(place, minlength=_NEAR + 1) > 0
-    different = np.flatnonzero(is_there).astype(wide.dtype) + low
-    if is_there[_NEAR]:
-        different[-1] = np.nan
-    return different.astype(values.dtype), (np.cumsum(is_there) - 1)[place]
+    is_present = np.bincount(place, minlength=_MOST_COUNTED + 1) > 0
+    distinct = np.flatnonzero(is_present).astype(wide.dtype) + low
+    if is_present[_MOST_COUNTED]:
+        distinct[-1] = np.nan
+    return distinct.astype(values.dtype), (np.cumsum(is_present) - 1)[place]
 
 
 def _kind_of(values: type) -> str:
@@ -166,7 +167,7 @@ def _kind_of(values: type) -> str:
 
 
 def _plain(value: Any) -> Level:
-    """Return a level as JSON has it: whole numbers as such, others as precise as float32."""
+    """Return a level as JSON stores it: whole numbers as int, others rounded to float32."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float | Decimal):
@@ -263,28 +264,28 @@ def chosen_columns(wanted: Any, n_columns: int, names: Sequence[str] | None) -> 
     return chosen
 
 
-# Whole numbers with more different values than a byte has, each with so many rows in the mean, may
-# be names. They are where values tell more than neighbours do: so many times as much, and by more
-# than so many standard errors, since very many columns are looked at.
+# Whole numbers with more distinct values than a byte has, and so many rows a value in the mean, may
+# be names. They are names if values explain y so many times as well as bins of neighbouring values,
+# and better by so many standard errors, as there may be very many columns.
 _FEWEST_VALUES, _ROWS_OF_A_VALUE = 257, 3
-_MORE, _SURE = 2.0, 6.0
-# Rows of the mean that are added to those of a value; classes and targets that are looked at.
+_TIMES_AS_WELL, _STANDARD_ERRORS = 2.0, 6.0
+# Rows of mean y that shrink the mean of each value; most classes and targets that are compared.
 _PRIOR_ROWS, _MOST_TARGETS = 5.0, 3
 
 
 def names_among(X: NDArray, y: NDArray) -> NDArray[np.bool_]:
-    """Return which columns have numbers that are names, such as post codes: y tells.
+    """Return which columns have numbers that are names, such as post codes, judged by y.
 
-    Rows of the same value are then more alike than those of neighbouring values.
+    In such columns rows of the same value are more alike than rows of neighbouring values.
 
     >>> town = np.random.default_rng(0).integers(2_000, size=20_000)
     >>> X = np.column_stack([town, np.arange(20_000) // 10])
     >>> names_among(X, town * 7919 % 5 == 0)
     array([ True, False])
     """
-    found = np.zeros(X.shape[1], dtype=bool)
+    are_names = np.zeros(X.shape[1], dtype=bool)
     if len(X) < _FEWEST_VALUES * _ROWS_OF_A_VALUE:
-        return found
+        return are_names
     targets: NDArray | None = None
     for number in np.flatnonzero(_is_whole(X[:_FEWEST_VALUES])):
         column = X[:, number]
@@ -292,19 +293,19 @@ def names_among(X: NDArray, y: NDArray) -> NDArray[np.bool_]:
         if high - low < _FEWEST_VALUES - 1 or not _is_whole(column):
             continue
         targets = _centred(y) if targets is None else targets
-        # In an order of their own, so that sums do not depend on that of the rows.
+        # Rows sorted by value and target, so that sums do not depend on the order of the rows.
         order = np.lexsort((*targets.T, column))[: np.count_nonzero(~np.isnan(column))]
-        found[number] = _tells_by_value(column[order], targets[order])
-    return found
+        are_names[number] = _is_explained_by_value(column[order], targets[order])
+    return are_names
 
 
 def _is_whole(values: NDArray) -> NDArray[np.bool_]:
-    """Say which columns have whole numbers alone, where they are not missing."""
+    """Say in which columns all values are whole or missing."""
     return (np.isnan(values) | (values == np.rint(values))).all(axis=0)
 
 
 def _centred(y: NDArray) -> NDArray[np.float64]:
-    """Return columns that tell y: shares of the most frequent classes, or numbers by rank."""
+    """Return standardised columns for y: indicators of frequent classes, or ranks of numbers."""
     if y.ndim == 1 and (y.dtype.kind not in "iuf" or np.unique(y).size <= _FEWEST_VALUES):
         classes, place, counts = np.unique(y, return_inverse=True, return_counts=True)
         most = np.argsort(-counts, kind="stable")[: min(_MOST_TARGETS, classes.size - 1)]
@@ -315,25 +316,26 @@ def _centred(y: NDArray) -> NDArray[np.float64]:
     return (columns - columns.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
 
 
-def _tells_by_value(column: NDArray, targets: NDArray[np.float64]) -> bool:
-    """Say whether sorted values tell their rows more than bins of neighbouring values do."""
+def _is_explained_by_value(column: NDArray, targets: NDArray[np.float64]) -> bool:
+    """Say whether sorted values explain targets far better than bins of neighbouring values."""
     starts = np.flatnonzero(np.append(True, column[1:] != column[:-1]))
     if not _FEWEST_VALUES <= starts.size <= column.size / _ROWS_OF_A_VALUE:
         return False
     by_value = _gains(starts, targets)
-    # Bins of about as many rows each, none of which parts a value.
+    # Bins with about the same number of rows, which never split the rows of a value.
     even = np.arange(_FEWEST_VALUES) * column.size // _FEWEST_VALUES
     first = np.unique(np.searchsorted(starts, even, side="right") - 1)
     by_bin = _gains(starts[first], targets)
-    more = np.add.reduceat(by_value, first) - by_bin
-    error = more.std() * np.sqrt(more.size)
-    return bool(more.sum() > _SURE * error and by_value.sum() > _MORE * max(by_bin.sum(), 0.0))
+    excess = np.add.reduceat(by_value, first) - by_bin
+    error = excess.std() * np.sqrt(excess.size)
+    is_significant = excess.sum() > _STANDARD_ERRORS * error
+    return bool(is_significant and by_value.sum() > _TIMES_AS_WELL * max(by_bin.sum(), 0.0))
 
 
 def _gains(starts: NDArray[np.intp], targets: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return how much the mean of each group of rows tells each of its rows, which is left out.
+    """Return the leave-one-out gain of the shrunk mean of each group of rows.
 
-    That is half of what the squared error falls by.
+    The gain is half of the decrease of the squared error.
     """
     n_rows = np.diff(np.append(starts, len(targets)))[:, None]
     total, squares = np.add.reduceat(targets, starts), np.add.reduceat(targets**2, starts)
@@ -384,32 +386,32 @@ def to_numbers(X, levels: Sequence[Levels]):
     >>> to_numbers(pd.DataFrame({"town": ["Bonn", "Rome"]}), [["Rome"]]).tolist()
     [[1.0], [0.0]]
     """
-    if all(own is None for own in levels) and _is_numeric(X):
+    if all(known is None for known in levels) and _is_numeric(X):
         return X
     return _matrix_of(columns_of(X.toarray() if sparse.issparse(X) else X), levels)
 
 
 def _matrix_of(columns: list[Column], levels: Sequence[Levels]) -> NDArray:
     arrays = [
-        column.numbers() if own is None else column.level_numbers(own)
-        for column, own in zip(columns, levels, strict=True)
+        column.numbers() if known is None else column.level_numbers(known)
+        for column, known in zip(columns, levels, strict=True)
     ]
-    kinds = {array.dtype for array, own in zip(arrays, levels, strict=True) if own is None}
+    kinds = {array.dtype for array, known in zip(arrays, levels, strict=True) if known is None}
     dtype = np.float32 if kinds <= {np.dtype(np.float32)} else np.float64
     return np.array(arrays, dtype).T
 
 
 def _is_numeric(X) -> bool:
-    """Say whether X has no types of columns, or plain numbers alone."""
+    """Say whether X is an array, or a frame of plain numbers."""
     return not is_frame(X) or all(
         re.match(r"u?int\d|float\d", str(kind).lower()) for kind in X.dtypes
     )
 
 
 def numbers_as_levels(ranges: tuple, is_category: NDArray[np.bool_]) -> list[Levels]:
-    """Return levels of rows that are read by blocks: the whole numbers up to the largest.
+    """Return the levels of rows that are read by blocks: whole numbers up to the largest value.
 
-    The ranges are (low, high, ...) of all columns.
+    The ranges begin with the smallest and the largest values of all columns.
 
     >>> ranges = np.array([0.0, 1.5]), np.array([2.0, 7.5])
     >>> numbers_as_levels(ranges, np.array([True, False]))
@@ -430,12 +432,12 @@ def numbers_as_levels(ranges: tuple, is_category: NDArray[np.bool_]) -> list[Lev
 
 
 def check_level_numbers(levels: Sequence[Levels]) -> None:
-    """Complain of levels that rows which are read by blocks cannot hold: they have numbers."""
-    for own in levels:
-        if own is not None and own != list(range(len(own))):
+    """Raise an error unless all levels are level numbers, as rows read by blocks hold them."""
+    for known in levels:
+        if known is not None and known != list(range(len(known))):
             raise ValueError(
                 f"Rows that are read by blocks hold level numbers, but the model has levels such "
-                f"as {own[0]!r}; predict a frame, or learn from level numbers."
+                f"as {known[0]!r}; predict a frame, or learn from level numbers."
             )
 
 
@@ -445,7 +447,7 @@ def counts_of(levels: Sequence[Levels]) -> NDArray[np.int64] | None:
     >>> counts_of([None, ["Bonn", "Rome"]])
     array([0, 2])
     """
-    if isinstance(levels, NoLevels) or all(own is None for own in levels):
+    if isinstance(levels, NoLevels) or all(known is None for known in levels):
         return None
-    # A category of missing values alone has no level, but is no number.
-    return np.array([0 if own is None else max(len(own), 1) for own in levels])
+    # A category whose values are all missing has no level, but 0 would mean numbers.
+    return np.array([0 if known is None else max(len(known), 1) for known in levels])

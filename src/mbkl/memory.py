@@ -1,4 +1,4 @@
-"""How much memory a fit takes, and what to do when that is too much."""
+"""How much memory a fit takes, and where codes go if that is too much."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 # All of these are checked in tests/test_memory.py.
-# Bytes a row: hashes, sorting and weights; scores, supports and curvatures of each problem.
+# Bytes a row: hashes, sorting and weights; and, for each problem, scores, supports and curvatures.
 _ROW_BYTES, _ROW_BYTES_A_PROBLEM = 60, 70
-# Vectors of the solver, with a number for each cell and problem.
+# Bytes of the solver's vectors for each cell and problem.
 _CELL_BYTES = 80
-# Kernel matrices of the rows, beside one for each problem that is being solved.
+# Kernel matrices of the rows, in addition to one for each problem that is being solved.
 _MATRICES = 1.5
-# A pass over a file holds two blocks of it, what they are made of, and what is made of them.
+# Bytes of a block of a file; a pass holds two blocks with their input and output.
 _BLOCK_BYTES, _BLOCKS = 4_000_000, 10
 _SAFETY = 1.1
-# Growth: keys, order and draws of a row, beside its codes; scores and residuals of each problem.
+# Growth: bytes a row for keys, order and draws; and, for each problem, scores and residuals.
 _GROWTH_BYTES, _GROWTH_BYTES_A_PROBLEM = 120, 30
-# Values from which thresholds are taken, and what is made of them.
+# Bytes of a value from which thresholds are taken, with its copies.
 _THRESHOLD_BYTES = 12
-# While those of a column are sorted, one in each thread.
+# Additional bytes of a value while its column is sorted, one column in each thread.
 _SORTING_BYTES = 40
 
 
@@ -64,7 +64,7 @@ def estimate_memory(
     n_rows, n_features : int
         Shape of X.
     n_classes : int, default=2
-        One more than there are targets, for a regressor.
+        For a regressor, the number of targets plus one.
 
     Returns
     -------
@@ -126,7 +126,7 @@ def parse_bytes(size: int | float | str) -> int:
 def rows_within(
     model: BinaryMapsEstimator, rows: Rows, plans: list[Plan], n_problems: int, loops: Twins
 ) -> Rows:
-    """Return rows with codes in memory, or in files where the model's `max_memory` is small."""
+    """Return rows with codes in memory, or in files if the model's `max_memory` is too small."""
     limit = None if model.max_memory is None else parse_bytes(model.max_memory)
     estimate = _estimate_problems(model, rows.shape, n_problems)
     needed = estimate.in_memory + (0 if rows.in_files else rows.bytes_to_copy)
@@ -158,7 +158,7 @@ def rows_within(
 
 
 def _folder_with_room(cache_folder, n_bytes: int) -> Path:
-    """Return the folder for files of codes, that of the system for None."""
+    """Return the folder for files of codes, the temporary one of the system for None."""
     folder = Path(gettempdir() if cache_folder is None else cache_folder)
     if not folder.is_dir():
         raise ValueError(f"cache_folder={str(folder)!r} is not a folder; create it first.")

@@ -1,4 +1,4 @@
-"""Rows of Parquet files, read as they are needed: a file may be larger than memory."""
+"""Rows of Parquet files, read by blocks: a file may be larger than memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mbkl.tabular.columns import is_unnamed, written_index
 
 # Bytes of a column that are read at once.
 _BUFFER = 16_384
-# Types of numbers that are exact in float32, and others.
+# Types of numbers that are exact in float32, and all types of numbers.
 _SINGLE = ("bool", "int8", "int16", "uint8", "uint16", "halffloat", "float")
 _NUMBERS = (*_SINGLE, "int32", "int64", "uint32", "uint64", "double")
 
@@ -66,8 +66,8 @@ class ParquetRows:
         yield from blocks_of(self._pieces(step), step)
 
     def _pieces(self, step: int) -> Iterator[NDArray]:
-        # File by file, since a scan of the data set would hold whole row groups, often all
-        # rows, and several at a time. Nothing is read ahead: the defaults are made for speed.
+        # A scan of the data set would hold several row groups at a time, which are often all rows.
+        # So files are read one by one, and without reading ahead.
         parquet = require("pyarrow.parquet", "cli")
         for file in self._files.get_fragments():
             with parquet.ParquetFile(
@@ -118,7 +118,7 @@ def _dataset(path):
 
 
 def _types(path: str, schema, columns: Sequence[str]) -> Iterator[str]:
-    """Yield the types of columns of a file, all of them of numbers."""
+    """Yield the types of columns of a file; raise an error for types other than numbers."""
     for name in columns:
         if name not in schema.names:
             raise ValueError(f"{path!r} has no column {name!r}; it has {sorted(schema.names)}.")

@@ -65,7 +65,7 @@ class TablePredictor:
             float32 or float64, on a device also bytes; not checked. A category is the number of
             its level.
         check_finite : bool, default=False
-            Whether to look for infinities, where rows are scored.
+            Whether to raise an error for infinite values.
         """
         rows = self._rows(X)
         if check_finite:
@@ -79,19 +79,18 @@ class TablePredictor:
             return rows_to_predict(X, self.maps, self.n_jobs)
         n_codes = 0 if sparse.issparse(X) else X.shape[0] * self.maps.n_groups
         device = device_for(self.device, n_codes, CODES_TO_PREDICT_ON_A_DEVICE)
-        # A model learned on a GPU predicts anywhere.
-        is_there = device == "torch" or (device != "cpu" and has_gpu(device))
-        if is_there:
+        # A model learned on a GPU predicts on the CPU of a machine without one.
+        if device == "torch" or (device != "cpu" and has_gpu(device)):
             return DeviceRows(X, device_of(device))
         return rows_to_predict(X, self.maps, self.n_jobs)
 
 
 def rows_to_predict(X, maps: MapSet, n_jobs: int | None) -> ArrayRows | SparseRows:
-    """Return rows with the loops that suit their number."""
+    """Return rows with the loops that are fastest for their number."""
     n_rows = X.shape[0]
-    if X.dtype == np.uint8:  # bytes are for devices
+    if X.dtype == np.uint8:  # only devices take bytes
         X = to_float32(X)
-    # Few are compared with all thresholds at once, which is faster than a compiled loop is called.
+    # For few rows NumPy compares all thresholds at once, faster than a call of a compiled loop.
     is_few = n_rows <= FEW_ROWS_TO_PREDICT and maps.is_ordered
     loops = TWINS if is_few else choose_loops(maps.n_codes(n_rows), n_jobs)
     return SparseRows(X, loops) if sparse.issparse(X) else ArrayRows(X, loops)

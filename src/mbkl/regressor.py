@@ -12,7 +12,7 @@ from mbkl.cells import operator_of
 from mbkl.engine import choose_loops, limits
 from mbkl.engine.rows import Rows, to_float32
 from mbkl.estimator import OfNumbers, TrainingRows, estimator
-from mbkl.kernel_predictor import KernelPredictor, OneCost, distinct_rows
+from mbkl.kernel_predictor import KernelPredictor, OneCost, RowLimits, distinct_rows
 from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.calibration import HeldOut
 from mbkl.learn.labelled_rows import LabelledRows
@@ -25,7 +25,7 @@ from mbkl.learn.residuals import (
     best_cost,
     best_share,
     distances,
-    held_out,
+    held_out_predictions,
     learn_spread,
     sure_shift,
 )
@@ -38,59 +38,55 @@ from mbkl.predictor import TablePredictor, rows_to_predict
 from mbkl.solvers.problem import Solution
 
 _QUANTILES = ("absolute_error", "quantile")
-# Quantiles so near to 0.5 need no mean to begin with: 0.5 was better without, 0.1 and 0.9 with it;
-# none between them was measured.
+# Quantiles farther than this from 0.5 are learned from the residuals of a mean (`AroundMean`): the
+# quantile 0.5 was better without, 0.1 and 0.9 with it; none between them was measured.
 _MIDDLE = 0.2
-# Share of the rows that drawn maps are scored without where two growths tell how to mix them.
-_LEFT_OUT = 0.4
-# One row of so many ends growth, and tells how far off predictions are.
+# Share of the rows with leave-one-out scores where two growths hold them out for a mixture.
+_SHARE_LEFT_OUT = 0.4
+# Where ferns are grown alone, one row of so many is held out to stop growth, and for intervals.
 _ROWS_TO_ONE_HELD_OUT = 10
 
 
 @estimator
 class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
-    """What all regressors do once costs are known: learn, and predict."""
+    """The fit of all regressors with given costs, and their predictions."""
 
     _STEP_2: ClassVar[str] = "Step 2 (regression weights)"
-    _HELD_OUT: ClassVar[str] = "held-out rows"
-    # The share of a mixture needs many rows, and each growth many that it does not hold out.
-    _GROWTHS_OF_MIXTURES: ClassVar[int] = 2
+    _HELD_OUT_STAGE: ClassVar[str] = "held-out rows"
 
     @property
-    def _rows_of_growth(self) -> int:
-        return limits.ROWS_OF_GROWTH_FOR_NUMBERS
+    def _row_limits(self) -> RowLimits:
+        is_ridge = self.loss == "squared_error"
+        draw_for = limits.ROWS_DRAWN_FOR_NUMBERS if is_ridge else limits.FEW_ROWS_OTHER_LOSSES
+        return RowLimits(limits.FEWEST_ROWS_TO_MIX, draw_for, limits.ROWS_OF_GROWTH_FOR_NUMBERS)
 
     def _fit_data(self, data: TrainingRows, progress: Progress):
-        if not self._may_grow_alone(data.rows):
-            return super()._fit_data(data, progress)
-        data = replace(data, rows=data.rows.in_memory())  # they are few
-        distinct, _ = distinct_rows(self._without_line(data, None, progress))
-        n_rows = distinct.y.size
-        if n_rows <= limits.ROWS_OF_MIXTURES_FOR_NUMBERS:
-            return super()._fit_data(data, progress)
-        held_out = np.arange(n_rows) < n_rows // _ROWS_TO_ONE_HELD_OUT  # their order is random
-        return self._grow(distinct, progress, held_out)
+        most, shape = limits.ROWS_OF_MIXTURES_FOR_NUMBERS, data.rows.shape
+        is_many = shape[0] > most and self._may_mix(shape) and not self._must_stay_in_files(data)
+        if is_many and self.loss == "squared_error":
+            # With so many distinct rows grown ferns gain nothing from a mixture with drawn maps.
+            data = replace(data, rows=data.rows.in_memory())
+            distinct, _ = distinct_rows(self._without_line(data, None, progress))
+            n_rows = distinct.y.size
+            if n_rows > most:
+                is_held_out = np.arange(n_rows) < n_rows // _ROWS_TO_ONE_HELD_OUT  # random order
+                return self._fit_growth(distinct, progress, is_held_out)
+        return super()._fit_data(data, progress)
 
-    def _may_grow_alone(self, rows: Rows) -> bool:
-        """Say whether rows that could be mixed with drawn maps are so many that ferns suffice."""
-        is_limited = rows.in_files and self.max_memory is not None
-        is_many = rows.shape[0] > limits.ROWS_OF_MIXTURES_FOR_NUMBERS and not is_limited
-        return is_many and self.loss == "squared_error" and self._may_mix(rows.shape)
+    def _fit_drawn(self, learner: Learner, *costs, **options):
+        # Step 2 and the held-out scores share a kernel matrix.
+        return super()._fit_drawn(learner.with_gram(), *costs, **options)
 
-    def _learn(self, learner: Learner, *costs, **options):
-        # Step 2 and the rows left out share a kernel matrix.
-        return super()._learn(learner.with_gram(), *costs, **options)
-
-    def _n_left_out(self, rows: LabelledRows, mixes: bool) -> int:
+    def _n_leave_one_out(self, rows: LabelledRows, mixes: bool) -> int:
         if self.loss != "squared_error":
             return 0
         is_enough = mixes and rows.n_rows >= limits.ROWS_OF_MIXTURES
-        return int(_LEFT_OUT * rows.n_rows) if is_enough else rows.n_rows
+        return int(_SHARE_LEFT_OUT * rows.n_rows) if is_enough else rows.n_rows
 
-    def _held_out(self, learner, kernel, solution, C_kernel, C, mixes: bool) -> HeldOut:
-        return held_out(learner, solution, C_kernel, C)
+    def _held_out_scores(self, learner, kernel, solution, C_kernel, C, mixes: bool) -> HeldOut:
+        return held_out_predictions(learner, solution, C_kernel, C)
 
-    def _look_at_held_out(
+    def _use_held_out(
         self,
         learner: Learner,
         kernel: Kernel,
@@ -98,25 +94,25 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         held_out: HeldOut,
         data: TrainingRows,
     ) -> None:
-        """Keep how far off held-out rows are, for intervals; mix with grown ferns by them."""
+        """Mix with grown ferns, and learn residuals and spread from held-out scores."""
         rows = learner.rows
         assert rows.numbers is not None
-        found = self._mix(data, learner, held_out) or held_out
-        if self._is_free:
-            found = self._shifted(rows.numbers, found)
-        away = distances(rows.numbers, found.y, found.scores)
-        spread = Spread.constant(away.shape[1])
+        held_out = self._mix(data, learner, held_out) or held_out
+        if self._is_automatic:
+            held_out = self._shifted(rows.numbers, held_out)
+        errors = distances(rows.numbers, held_out.y, held_out.scores)
+        spread = Spread.constant(errors.shape[1])
         has_drawn_maps = self.grown_share_ < 1.0
-        if rows.n_rows <= limits.FEW_ROWS_GRAM and found.rows is not None and has_drawn_maps:
+        if rows.n_rows <= limits.FEW_ROWS_GRAM and held_out.rows is not None and has_drawn_maps:
             with learner.progress.stage("spread"):
-                spread, of_rows = learn_spread(learner.take(found.rows), kernel, away)
-                away = away / of_rows
-        self._set_residuals(spread, Residuals.of(away * data.optimism, found.weights))
+                spread, row_spreads = learn_spread(learner.take(held_out.rows), kernel, errors)
+                errors = errors / row_spreads
+        self._set_residuals(spread, Residuals.of(errors * data.optimism, held_out.weights))
         self._add_line(data)
 
     @property
     def _may_have_line(self) -> bool:
-        return self._is_free and self.n_maps == "auto" and self.loss == "squared_error"
+        return self._is_automatic and self.n_maps == "auto" and self.loss == "squared_error"
 
     def _without_line(
         self, data: TrainingRows, choice: Choice | None, progress: Progress
@@ -126,10 +122,10 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         if choice is None:
             return data
         data = replace(data, optimism=choice.optimism)
-        return data if choice.slopes is None else self._around(data, choice.slopes)
+        return data if choice.slopes is None else self._subtract_line(data, choice.slopes)
 
-    def _around(self, data: TrainingRows, slopes: Slopes) -> TrainingRows:
-        """Return what a line leaves of the numbers."""
+    def _subtract_line(self, data: TrainingRows, slopes: Slopes) -> TrainingRows:
+        """Return the rows with the residuals of a line with these slopes as numbers."""
         whole = data.whole or data
         assert whole.numbers is not None
         rows, seed = self._placed_for_line(whole), whole.settings.seed
@@ -145,15 +141,15 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         return whole if data.chosen is None else whole.some(data.chosen)
 
     def _placed_for_line(self, data: TrainingRows) -> Rows:
-        """Return the rows with their codes here or in files: a device would gain nothing."""
+        """Return the rows with codes in memory or in files, as a device would gain nothing."""
         plan = plan_of_line(data.rows.shape)
         if self.device == "cpu" or self.max_memory is not None or data.rows.in_files:
             return self._placed(data, [plan], 1)
-        here, n_codes = data.rows.in_memory(), plan.n_codes(data.rows.shape)
-        return replace(here, X=to_float32(here.X), loops=choose_loops(n_codes, self.n_jobs))
+        rows, n_codes = data.rows.in_memory(), plan.n_codes(data.rows.shape)
+        return replace(rows, X=to_float32(rows.X), loops=choose_loops(n_codes, self.n_jobs))
 
     def _add_line(self, data: TrainingRows) -> None:
-        """Add to the model what was taken from the numbers."""
+        """Add the line that was subtracted from the numbers to the model."""
         if data.line is not None:
             maps = MapSet((*self.maps_.families, data.line.maps))
             theta = np.concatenate([self.theta_, data.line.theta])
@@ -162,10 +158,10 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
 
     def _draw(self, data: TrainingRows, choice, progress: Progress, n_fits: int = 1) -> Learner:
         learner = super()._draw(data, choice, progress, n_fits)
-        if choice is None or not self._is_tail or not self._is_free or data.rows.in_files:
+        if choice is None or not self._is_tail or not self._is_automatic or data.rows.in_files:
             return learner
-        own = {each.name: getattr(learner, each.name) for each in fields(Learner)}
-        return AroundMean(**own, row_cost=choice.cost)
+        values = {each.name: getattr(learner, each.name) for each in fields(Learner)}
+        return AroundMean(**values, row_cost=choice.cost)
 
     @property
     def _is_tail(self) -> bool:
@@ -174,55 +170,50 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
 
     def _suggested_cost(self, choice: Choice | None, learner: Learner) -> float:
         C = super()._suggested_cost(choice, learner)
-        # What a choice knows is the cost of a squared error.
+        # The cost of the choice is that of a squared error.
         if choice is None or self.loss == "squared_error":
             return C
         with learner.progress.stage("choice of the cost"):
             return best_cost(learner.merged, 1.0, C)
 
-    @property
-    def _rows_to_draw_for(self) -> int:
-        is_ridge = self.loss == "squared_error"
-        return limits.ROWS_DRAWN_FOR_NUMBERS if is_ridge else limits.FEW_ROWS_OTHER_LOSSES
-
     def _best_share(self, rows: LabelledRows, drawn: HeldOut, grown) -> tuple[float, float]:
         return best_share(rows.numbers, drawn, grown), 1.0
 
-    def _look_at_growth(
-        self, data: TrainingRows, grown: GrownMaps, held_out, progress: Progress
+    def _use_growth(
+        self, data: TrainingRows, grown: GrownMaps, is_held_out, progress: Progress
     ) -> None:
         assert data.numbers is not None
         y, scores = grown.held_out_y, grown.held_out_scores.astype(np.float64)
-        found = self._shifted(data.numbers, HeldOut(scores, y, np.ones(len(y)), None))
-        away, weights = distances(data.numbers, y, found.scores), found.weights
-        spread = Spread.constant(away.shape[1])
-        if held_out is not None and grown.n_maps:
-            rows = data.some(np.flatnonzero(held_out))
-            spread, of_rows = self._spread_of_growth(rows, grown, away, progress)
-            away, weights = away / of_rows, rows.weights
-        self._set_residuals(spread, Residuals.of(away * data.optimism, weights))
+        held_out = self._shifted(data.numbers, HeldOut(scores, y, np.ones(len(y)), None))
+        errors, weights = distances(data.numbers, y, held_out.scores), held_out.weights
+        spread = Spread.constant(errors.shape[1])
+        if is_held_out is not None and grown.n_maps:
+            rows = data.some(np.flatnonzero(is_held_out))
+            spread, row_spreads = self._spread_of_growth(rows, grown, errors, progress)
+            errors, weights = errors / row_spreads, rows.weights
+        self._set_residuals(spread, Residuals.of(errors * data.optimism, weights))
         self._add_line(data)
 
     def _spread_of_growth(
-        self, data: TrainingRows, grown: GrownMaps, away: np.ndarray, progress: Progress
+        self, data: TrainingRows, grown: GrownMaps, errors: np.ndarray, progress: Progress
     ) -> tuple[Spread, np.ndarray]:
-        """Return how wide intervals are in places, and at rows that took no part in growth."""
+        """Return the spread learned from rows that growth held out, and its values at these."""
         (maps,) = MapSet((grown.plain(),)).first(MOST_WEIGHTS).families
         rows = rows_to_predict(data.rows.in_memory().X, MapSet((maps,)), self.n_jobs)
         labelled = self._labelled(operator_of(maps.codes(rows), maps.cells), data)
-        # A fern of which nothing is left tells where rows are, too.
+        # Ferns whose weights all ended at zero are useful for the spread, too.
         theta = np.maximum(grown.prior()[: maps.n_maps], np.finfo(float).tiny)
         learner = Learner(labelled, theta, data.settings, progress)
-        return learn_spread(learner, Kernel(theta / theta.sum()), away)
+        return learn_spread(learner, Kernel(theta / theta.sum()), errors)
 
-    def _shifted(self, numbers: Numbers, found: HeldOut) -> HeldOut:
-        """Move quantiles so that they are right for held-out rows, as far as these are sure."""
-        if self.loss not in _QUANTILES or not len(found.y):
-            return found
-        shift = sure_shift(numbers, found.y, found.scores, found.weights)
+    def _shifted(self, numbers: Numbers, held_out: HeldOut) -> HeldOut:
+        """Shift the intercept of a quantile that held-out rows show to be significantly off."""
+        if self.loss not in _QUANTILES or not len(held_out.y):
+            return held_out
+        shift = sure_shift(numbers, held_out.y, held_out.scores, held_out.weights)
         intercept = self.intercept_ + numbers.unit * shift
         self._set_model(self.maps_, self.theta_, self.coef_.T, intercept)
-        return replace(found, scores=found.scores + shift)
+        return replace(held_out, scores=held_out.scores + shift)
 
     def _set_residuals(self, spread: Spread, residuals: Residuals) -> None:
         self.residuals_, self.n_held_out_ = residuals.values, residuals.n_rows
@@ -261,12 +252,11 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
     def predict_interval(self, X, coverage=0.9):
         """Return intervals that hold the numbers of this share of new samples.
 
-        Residuals of rows that took no part in learning are added to the predictions, in units of
-        their spread where a sample is (and for counts of the square root of the prediction): as
-        many of them are outside on either side as new ones will be. That is so for samples like
-        those of `fit` on the whole, not for every kind of them. The spread is learned from the same
-        residuals; where grown ferns are the model of more than 20,000 rows, or more than 5,000 rows
-        are learned from with maps that are given, it is the same everywhere.
+        Quantiles of the residuals of held-out rows are added to the predictions, times the spread
+        at the sample (and for counts times the square root of the prediction). The coverage holds
+        on average over samples like those of `fit`, not for every group of them. The spread is
+        learned from the same residuals; it is the same everywhere for grown ferns on more than
+        20,000 rows, and for given maps with more than 5,000 rows.
 
         Parameters
         ----------
@@ -291,7 +281,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         return np.stack([self._as_given(bound) for bound in bounds], axis=-1)
 
     def _spreads(self, X) -> np.ndarray | float:
-        """Return how wide intervals are in places, one in the mean."""
+        """Return the spread of each row, by which residuals are multiplied; one in the mean."""
         if not self.spread_coef_.size:
             return 1.0
         weights = self.spread_coef_.T
@@ -316,12 +306,12 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         tags = super().__sklearn_tags__()
         tags.target_tags.single_output = tags.target_tags.multi_output = True
         tags.target_tags.positive_only = self.loss == "poisson"
-        # Scores are R2, which is not for quantiles away from the middle.
+        # The score is R2, which predictions of quantiles do not maximise.
         tags.regressor_tags.poor_score = self.loss == "quantile"
         return tags
 
     def _linked(self, scores: np.ndarray) -> np.ndarray:
-        """Return predictions for scores, which are logarithms of those of counts."""
+        """Return the predictions for scores: the exponential of those of counts."""
         return np.exp(scores) if self.loss == "poisson" else scores
 
     def _as_given(self, columns: np.ndarray) -> np.ndarray:
@@ -338,21 +328,21 @@ class MBKLRegressor(OneCost, KernelRegressor):
     The fitted model is a table look-up per feature or fern, in the unit of y.
 
     The steps of the paper carry over as follows. Step 0 sees numbers as two classes, above and
-    below the mean, of which a row weighs as much as it is away from it: a map has the sign of the
-    difference of the means on its two sides. Step 1 is the same l1 problem with theta >= 0, with
-    the squared error of the standardised numbers whatever `loss` is; the kernel is shared by all
-    targets. y is standardised within: neither its unit nor its zero matters.
+    below the mean, in which a row weighs as much as its distance from the mean: a map has the sign
+    of the difference of the means on its two sides. Step 1 is the same l1 problem with theta >= 0,
+    with the squared error of the standardised numbers for any `loss`; all targets share the kernel.
+    y is standardised internally: neither its unit nor its zero matters.
 
-    The default needs no thought. As `MBKLClassifier`, it draws stumps and ferns of which a sample
-    tells how often each feature should be asked, how deep ferns should be, and C. Beside them it
-    grows ferns where the gradient of the loss points, and mixes both models in the proportion
-    (`grown_share_`) that is best for rows that took no part. Of more than 4,000 rows (1,500 with
-    other losses) so many are drawn for, and ferns are grown on all; on more than 10,000 rows
-    (20,000 with other losses) the grown ferns are the model. With the squared error a straight line
-    in the features is taken from y first, and added to the model as stumps, where the sample says
-    that it leaves less to learn. Quantiles below 0.3 and above 0.7 begin with a regression of the
-    mean, as few rows are beyond them, and are learned from what it leaves; all quantiles are
-    shifted where held-out rows are sure that too many are on one side.
+    The defaults need no tuning. As in `MBKLClassifier`, stumps and ferns are drawn, and a sample
+    chooses how often each feature is drawn, the depth of the ferns, and C. Ferns are also grown by
+    the gradient of the loss, and both models are mixed with the share (`grown_share_`) that is best
+    on held-out rows. With more than 4,000 rows (1,500 with other losses than the squared error)
+    maps are drawn for so many, and ferns are grown on all; on more than 10,000 rows (20,000 with
+    other losses) the grown ferns are the whole model. With the squared error a straight line in the
+    features is subtracted from y first, and added to the model as stumps, if it helps on the
+    sample. Quantiles below 0.3 and above 0.7 are learned from the residuals of a regression of the
+    mean, as few rows are beyond them; all quantiles are shifted if significantly too many held-out
+    rows are on one side.
 
     Parameters
     ----------
@@ -364,8 +354,8 @@ class MBKLRegressor(OneCost, KernelRegressor):
     maps, n_maps, theta, theta_shrinkage, theta_power
         See `MBKLClassifier`.
     init_rule : {"balanced", "median"}, default="balanced"
-        Step 0, for theta="learned". "median" uses only maps of which one side has most of what is
-        above the mean and the other most of what is below.
+        Step 0, for theta="learned". "median" uses only maps with the majority of the distances
+        above the mean on one side and that of the distances below on the other.
     C : float or "auto", default="auto"
         Cost of Step 2: the objective is ||w||^2 / 2 + C * 1000 * mean loss, with losses of
         standardised numbers (squared errors, half of absolute ones, and half of the Poisson
@@ -386,7 +376,7 @@ class MBKLRegressor(OneCost, KernelRegressor):
     n_outputs_ : int
         Number of targets.
     target_names_ : list of str
-        Names of the targets: those of the frame or series y was; "y", or "y0", "y1", ... without.
+        Names of the targets, from the frame or series y; without names "y", or "y0", "y1", ...
     grown_share_ : float
         Share of grown ferns in the model, from 0 to 1.
     residuals_ : ndarray of shape (n_values, n_outputs_)
@@ -398,10 +388,10 @@ class MBKLRegressor(OneCost, KernelRegressor):
         it is the same everywhere. It is one in the mean.
     spread_intercept_ : ndarray of shape (n_outputs_,)
     n_held_out_ : float
-        How many rows these are of.
+        Effective number of rows with these residuals.
     coef_ : ndarray of shape (n_outputs_, n_weights)
-        What each stump adds on its right side, and takes on its left side, and what each cell of
-        each fern adds, in the unit of y (of log y for counts).
+        Stumps: added on the right side, subtracted on the left side. Ferns: added in each cell. In
+        the unit of y (of log y for counts).
     intercept_ : ndarray of shape (n_outputs_,)
     tables_ : list of ndarray of shape (n_cells, n_outputs_)
         The same model as tables.

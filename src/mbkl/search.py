@@ -20,33 +20,34 @@ from mbkl.classifier import KernelClassifier, MBKLClassifier, best_class
 from mbkl.engine import limits
 from mbkl.engine.rows import first_by_hash
 from mbkl.estimator import Placed, TrainingRows, estimator, parameter
-from mbkl.kernel_predictor import KernelPredictor, cost_of_choice
+from mbkl.kernel_predictor import KernelPredictor, RowLimits, cost_of_choice
 from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.progress import Progress, with_callbacks
 from mbkl.learn.residuals import mean_loss
 from mbkl.maps.choose import Choice
+from mbkl.maps.families import MapSet
 from mbkl.maps.ferns import DEEPEST
+from mbkl.predictor import rows_to_predict
 from mbkl.regressor import KernelRegressor, MBKLRegressor
 from mbkl.solvers.problem import Solution
 
-_GRID = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
-# Costs, relative to those that a sample suggests.
-_FACTORS = (0.3, 1.0, 3.0)
+_COSTS_OF_PAPER = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
+# Costs relative to the cost that a sample suggests.
+_COST_FACTORS = (0.3, 1.0, 3.0)
 _C_KERNELS = (0.01, 0.1, 1.0)
 # Share of `max_time` for the search; the rest is for the final fit.
 _SEARCH_TIME = 0.5
-# Folds after which a candidate that is not ahead of what is suggested is given up.
-_FOLDS_TO_TELL = 2
-_OF_THE_SEARCH = ("C_kernel_", "theta_shrinkage_", "best_score_", "cv_results_")
+# Folds after which a candidate that is not ahead of the suggested one is given up.
+_FOLDS_BEFORE_PRUNING = 2
+_SEARCH_ATTRIBUTES = ("C_kernel_", "theta_shrinkage_", "best_score_", "cv_results_")
 Scorer = Callable[[np.ndarray, np.ndarray, np.ndarray], float]
-# How closely folds are solved: which side of zero the scores of rows are on is told by less than
-# the weights of a model need.
-_LOOSELY = 0.03
+# Tolerance of the solver on folds: scores of candidates need less precision than final weights.
+_FOLD_TOL = 0.03
 
 
-def accuracy(y: np.ndarray, said: np.ndarray, sample_weight: np.ndarray) -> float:
-    """Return the share of the weight of right answers: that of scikit-learn, without its checks."""
-    return float(np.average(y == said, weights=sample_weight))
+def accuracy(y: np.ndarray, predicted: np.ndarray, sample_weight: np.ndarray) -> float:
+    """Return the weighted accuracy, without the checks of scikit-learn's function."""
+    return float(np.average(y == predicted, weights=sample_weight))
 
 
 _SCORERS = {"accuracy": accuracy, "balanced_accuracy": balanced_accuracy_score}
@@ -54,14 +55,14 @@ _SCORERS = {"accuracy": accuracy, "balanced_accuracy": balanced_accuracy_score}
 
 @dataclass(frozen=True)
 class FoldPath:
-    """Scores and kept maps of candidates on one fold."""
+    """Scores of candidates on one fold, and the number of maps that each keeps."""
 
     scores: np.ndarray
     n_maps: np.ndarray
 
 
 class Candidate(NamedTuple):
-    """What a search chooses: the costs of Steps 1 and 2; and how far theta is shrunk."""
+    """What a search chooses: the costs of Steps 1 and 2, and the shrinkage of theta."""
 
     C_kernel: float
     shrinkage: float
@@ -69,13 +70,13 @@ class Candidate(NamedTuple):
 
     @property
     def parameters(self) -> dict[str, float]:
-        """Of the estimator of one cost."""
+        """The parameters of the estimator with one cost."""
         return {"C": self.C, "C_kernel": self.C_kernel, "theta_shrinkage": self.shrinkage}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Scores of one candidate, a number for each fold; NaN for those after it was given up."""
+    """Scores of one candidate on all folds; NaN for folds after it was given up."""
 
     candidate: Candidate
     depth: float
@@ -100,14 +101,14 @@ class Search:
     Parameters
     ----------
     folds : list of (inside, outside)
-        Rows to learn from and to score.
+        Training and validation rows.
     weights : ndarray
-        Of the rows in the scores.
+        Weights of the rows in the scores.
     scorer : callable
-        Of y, scores and weights.
+        A function of y, scores and weights.
     cautious : bool
-        Whether the first candidate, which is suggested by other means, is left only for
-        one that clearly beats it; others are given up as soon as they are behind.
+        Whether only a candidate that clearly beats the first one, which a sample suggests,
+        replaces it; candidates that fall behind are given up.
     """
 
     folds: list
@@ -117,10 +118,10 @@ class Search:
     entries: list[Entry] = field(default_factory=list)
 
     def run(self, learner: Learner, candidates: Sequence[Candidate], depth: float = np.nan) -> None:
-        """Score candidates on all folds, each starting from the one before.
+        """Score candidates on all folds, each with a warm start from the one before.
 
-        Where the time is over, what was tried on all folds before has to do, and of the
-        first candidates the folds that are done.
+        When the time is over, these candidates are dropped; but if they are the first, the search
+        keeps them with the folds that are done.
         """
         suggested = self.best().scores if self.cautious and self.entries else None
         scores = np.full((len(self.folds), len(candidates)), np.nan)
@@ -131,16 +132,17 @@ class Search:
                     return
                 self.folds = self.folds[:fold]
                 break
-            going = np.arange(len(candidates))
-            if suggested is not None and fold >= _FOLDS_TO_TELL:
+            active = np.arange(len(candidates))
+            if suggested is not None and fold >= _FOLDS_BEFORE_PRUNING:
                 lead = scores[:fold] - suggested[:fold, None]
-                going = np.flatnonzero(lead.sum(axis=0) > 0)
-            if not going.size:
+                active = np.flatnonzero(lead.sum(axis=0) > 0)
+            if not active.size:
                 break
             name = f"costs {len(self.entries)}, fold {fold}"
-            run = partial(self._path, learner, inside, outside, [candidates[int(i)] for i in going])
+            remaining = [candidates[int(number)] for number in active]
+            run = partial(self._path, learner, inside, outside, remaining)
             path = learner.progress.recall(name, FoldPath, run)
-            scores[fold, going], n_maps[fold, going] = path.scores, path.n_maps
+            scores[fold, active], n_maps[fold, active] = path.scores, path.n_maps
         n_folds = len(self.folds)
         self.entries += [
             Entry(candidate, depth, scores[:n_folds, position], n_maps[:n_folds, position])
@@ -149,15 +151,15 @@ class Search:
 
     def _path(self, learner: Learner, inside, outside, candidates) -> FoldPath:
         """Score the candidates on one fold."""
-        part, held_out = learner.take(inside).merged, learner.take(outside)
+        training, validation = learner.take(inside).merged, learner.take(outside)
         scores: list[float] = []
         n_maps: list[int] = []
         with warnings.catch_warnings():
-            # Too small a cost is no news on a path; the final fit warns.
+            # Costs that are too small are expected on a path; the final fit warns.
             warnings.simplefilter("ignore")
-            for kernel, solution in _solutions(part, candidates):
-                guess = held_out.scores_beside(part, solution)
-                scores.append(self.scorer(held_out.rows.y, guess, self.weights[outside]))
+            for kernel, solution in _solutions(training, candidates):
+                predicted = validation.scores_beside(training, solution)
+                scores.append(self.scorer(validation.rows.y, predicted, self.weights[outside]))
                 n_maps.append(int((kernel.theta > 0).sum()))
         return FoldPath(np.array(scores), np.array(n_maps))
 
@@ -170,7 +172,7 @@ class Search:
         return Search(folds, self.weights[rows], self.scorer, self.cautious)
 
     def best(self, depth: float | None = None) -> Entry:
-        """Return the best candidate, of one depth or of any."""
+        """Return the entry with the best mean score, of one depth or of any."""
         entries = [entry for entry in self.entries if depth is None or entry.depth == depth]
         first = entries[0]
         if self.cautious:
@@ -181,8 +183,8 @@ class Search:
         """Return `cv_results_`."""
         entries = self.entries
         mean = np.array([entry.mean for entry in entries])
-        # Those that were given up come after those that were tried on all folds.
-        standing = np.where([np.isnan(entry.scores).any() for entry in entries], -np.inf, mean)
+        # Candidates that were given up rank behind those with scores on all folds.
+        to_rank = np.where([np.isnan(entry.scores).any() for entry in entries], -np.inf, mean)
         results = {
             "param_C": np.array([entry.candidate.C for entry in entries]),
             "param_C_kernel": np.array([entry.candidate.C_kernel for entry in entries]),
@@ -191,7 +193,7 @@ class Search:
             "params": [entry.candidate.parameters for entry in entries],
             "mean_test_score": mean,
             "std_test_score": np.array([np.nanstd(entry.scores) for entry in entries]),
-            "rank_test_score": 1 + (standing[None, :] > standing[:, None]).sum(axis=1),
+            "rank_test_score": 1 + (to_rank[None, :] > to_rank[:, None]).sum(axis=1),
             "mean_n_maps": np.array([np.nanmean(entry.n_maps) for entry in entries]),
         }
         for fold in range(entries[0].scores.size):
@@ -202,18 +204,18 @@ class Search:
 def _solutions(
     learner: Learner, candidates: Sequence[Candidate]
 ) -> Iterator[tuple[Kernel, Solution]]:
-    """Yield kernel and classifier of each candidate; Step 1 is run once for each of its costs."""
-    theta: Kernel | None = None
+    """Yield kernel and solution of each candidate; Step 1 is run once for each C_kernel."""
+    learned: Kernel | None = None
     solution: Solution | None = None
-    tol = max(learner.settings.tol, _LOOSELY)
-    # Then that of all rows tells the scores of held-out ones.
+    tol = max(learner.settings.tol, _FOLD_TOL)
+    # A kernel matrix of all rows gives validation scores from supports, without weights.
     is_shared = learner.rows.gram is not None
-    for C_kernel, of_cost in groupby(candidates, attrgetter("C_kernel")):
-        theta = learner.learn_theta(C_kernel, theta)
-        kernel = learner.shrunk(theta, learner.settings.theta_shrinkage)
-        own = learner.with_gram(kernel)
-        for candidate in of_cost:
-            solution = own.learn_classifier(
+    for C_kernel, group in groupby(candidates, attrgetter("C_kernel")):
+        learned = learner.learn_theta(C_kernel, learned)
+        kernel = learner.shrunk(learned, learner.settings.theta_shrinkage)
+        with_gram = learner.with_gram(kernel)
+        for candidate in group:
+            solution = with_gram.learn_classifier(
                 kernel, candidate.C, solution, only_supports=is_shared, tol=tol
             )
             yield kernel, solution
@@ -221,19 +223,19 @@ def _solutions(
 
 @estimator
 class Searching(Placed, KernelPredictor):
-    """What the search for costs is for classifiers and regressors alike."""
+    """The cross-validated search for costs, of classifiers and regressors."""
 
     Cs: Any = parameter("array-like", StrOptions({"auto"}), default="auto")
     C_kernels: Any = parameter("array-like", StrOptions({"tied"}), None, default=None)
     cv: Any = parameter("cv_object", default=5)
 
-    # The estimator of one cost.
+    # The estimator with one cost.
     _PLAIN: ClassVar[type[KernelPredictor]]
-    # Depths of ferns that are tried, relative to those that a sample suggests.
+    # Depths of ferns to try, relative to the depth that a sample suggests.
     _DEPTH_FACTORS: ClassVar[tuple[float, ...]] = (1.0, 1.7)
 
     def _scorer(self, data: TrainingRows) -> Scorer:
-        """Return a function of y, scores and weights, better where it is larger."""
+        """Return a function of y, scores and weights to maximise."""
         raise NotImplementedError
 
     @with_callbacks
@@ -255,19 +257,18 @@ class Searching(Placed, KernelPredictor):
         -------
         self : object
         """
-        self._candidates(1.0)  # to complain of bad costs before any work
+        self._candidates(1.0)  # raises an error for bad costs before any work
         X, y, weights = self._validate_rows(X, y, sample_weight)
-        # Rows in files are not for everyone to read; what matters is how many there are.
-        some = np.empty((len(y), 0)) if hasattr(X, "blocks") else X
-        splits = list(check_cv(self.cv, y, classifier=is_classifier(self)).split(some, y, groups))
+        # Splitters cannot read rows in files; they only need the number of rows.
+        rows = np.empty((len(y), 0)) if hasattr(X, "blocks") else X
+        splits = list(check_cv(self.cv, y, classifier=is_classifier(self)).split(rows, y, groups))
         progress = self._progress(X, y, weights, *chain(*splits))
         data = self._training_rows(X, y, weights, progress)
         folds = [_positions(split, weights > 0) for split in splits]
         folds = [(inside, outside) for inside, outside in folds if inside.size and outside.size]
         if not folds:
             raise ValueError("cv leaves no fold with rows of positive weight on both sides.")
-        # Class weights are for learning; the scores are those of the samples as they are.
-        search = Search(folds, weights[weights > 0], self._scorer(data))
+        weights = weights[weights > 0]  # scores ignore class weights, which are for learning
         grows = self.grows(data.rows.shape)
         if any(plan.is_grown for plan in self.plans(data.rows.shape)) and not grows:
             raise ValueError(
@@ -277,30 +278,30 @@ class Searching(Placed, KernelPredictor):
             )
         if grows:
             data = self._without_line(data, None, progress)
-            search.scorer = self._scorer(data)
-            self._score_growth(data, progress, search)
-            return self._grow(data, progress)
-        data = self._to_draw_for(data)
-        if data.chosen is not None:
-            search = search.on(data.chosen)
+            self._score_growth(data, progress, Search(folds, weights, self._scorer(data)))
+            return self._fit_growth(data, progress)
+        data = self._rows_to_draw_for(data)
         choice = self._choose(data, progress)
         data = self._without_line(data, choice, progress)
-        search.scorer = self._scorer(data)
+        search = Search(folds, weights, self._scorer(data))
+        if data.chosen is not None:
+            search = search.on(data.chosen)
         if choice is not None and isinstance(self.Cs, str):
             learner, choice = self._search_automatically(data, choice, progress, search)
             best = search.best(choice.depth)
         else:
-            learner = self._drawn(data, choice, progress, len(folds))
-            search.run(self._tried(learner), self._candidates(1.0))
-            self._try_learned(search, learner)
+            learner = self._draw_for_folds(data, choice, progress, len(folds))
+            search.run(self._fold_learner(learner), self._candidates(1.0))
+            self._score_learned_theta(search, learner)
             best = search.best()
         C_kernel, shrinkage, C = best.candidate
         self._set_best(search, best)
         settings = replace(learner.settings, theta_shrinkage=shrinkage)
-        return self._learn(replace(learner.merged, settings=settings), C_kernel, C, choice, data)
+        learner = replace(learner.merged, settings=settings)
+        return self._fit_drawn(learner, C_kernel, C, choice, data)
 
     def _set_best(self, search: Search, best: Entry) -> None:
-        """Set what was chosen, and all that was tried."""
+        """Set the attributes of the best candidate and of the search."""
         self.C_kernel_, self.theta_shrinkage_, _ = best.candidate
         self.best_score_, self.cv_results_ = best.mean, search.results()
 
@@ -309,99 +310,103 @@ class Searching(Placed, KernelPredictor):
         return not isinstance(self.Cs, str)
 
     def _score_growth(self, data: TrainingRows, progress: Progress, search: Search) -> None:
-        """Score grown ferns on all folds: growth chooses by itself, on rows that take no part."""
+        """Score grown ferns on all folds; they have no costs to choose."""
         scores: list[float] = []
         n_maps: list[int] = []
         for fold, (inside, outside) in enumerate(search.folds):
             if scores and progress.used() > _SEARCH_TIME:
                 break
-            grown = self._grown(data.some(inside), progress, f"growth, fold {fold}")
-            guess = self._grown_scores(grown, data.some(outside))
-            scores.append(search.scorer(data.y[outside], guess, search.weights[outside]))
+            grown = self._grow_maps(data.some(inside), progress, f"growth, fold {fold}")
+            X = data.rows.some(outside).in_memory().X
+            rows = rows_to_predict(X, MapSet((grown,)), self.n_jobs)
+            predicted = grown.score(rows, grown.path) + grown.intercept
+            scores.append(search.scorer(data.y[outside], predicted, search.weights[outside]))
             n_maps.append(grown.n_maps)
-        found = np.array(scores), np.array(n_maps)
-        search.entries = [Entry(Candidate(1.0, 1.0, 0.0), np.nan, *found)]
+        arrays = np.array(scores), np.array(n_maps)
+        search.entries = [Entry(Candidate(1.0, 1.0, 0.0), np.nan, *arrays)]
         self._set_best(search, search.best())
 
-    def _drawn(self, data: TrainingRows, choice, progress: Progress, n_folds: int) -> Learner:
-        """Draw maps, with a kernel matrix for all folds to share."""
+    def _draw_for_folds(
+        self, data: TrainingRows, choice, progress: Progress, n_folds: int
+    ) -> Learner:
+        """Draw maps, with a kernel matrix that all folds share."""
         n_fits = 1 + n_folds * len(self._candidates(1.0))
         return self._draw(data, choice, progress, n_fits).with_gram()
 
     def _search_automatically(
         self, data: TrainingRows, choice: Choice, progress: Progress, search: Search
     ) -> tuple[Learner, Choice]:
-        """Try depths of ferns, then costs, on some of many rows; return what is best."""
+        """Try depths of ferns, then costs, on a sample; return the best learner and choice."""
         search.cautious = True
         chosen = first_by_hash(data.rows, data.y, limits.ROWS_OF_A_SEARCH, data.settings.seed)
-        few_folds = search.on(chosen)
-        if len(few_folds.folds) < len(search.folds):  # folds of few rows: search on all of them
+        sample_search = search.on(chosen)
+        if len(sample_search.folds) < len(search.folds):  # the sample misses a small fold
             chosen = np.arange(data.y.size)
-            few_folds = search.on(chosen)
-        few = data.some(chosen)
-        few = replace(few, rows=few.rows.in_memory())
+            sample_search = search.on(chosen)
+        sample = data.some(chosen)
+        sample = replace(sample, rows=sample.rows.in_memory())
         tried: list[tuple] = []
-        relative = 0.0  # what is suggested, in terms of what the choice says
+        relative = 0.0  # the suggested cost as a multiple of the cost of the choice
         for factor in self._DEPTH_FACTORS:
             if tried and progress.used() > _SEARCH_TIME:
                 break
             other = replace(choice, depth=min(choice.depth * factor, DEEPEST))
-            learner = self._drawn(few, other, progress, len(few_folds.folds))
+            learner = self._draw_for_folds(sample, other, progress, len(sample_search.folds))
             C = cost_of_choice(other, learner)
             relative = relative or self._suggested_cost(other, learner) / C
             C *= relative
-            equal = self._tried(learner)
-            few_folds.run(equal, [self._suggested(C)], other.depth)
-            tried.append((other, learner, equal, self.maps_, C))
-        choice, learner, equal, self.maps_, C = tried[few_folds.entries.index(few_folds.best())]
-        costs = [pair for pair in self._candidates(C) if pair != self._suggested(C)]
-        few_folds.run(equal, costs, choice.depth)
-        self._try_learned(few_folds, learner, choice.depth)
-        growth = 1.0
+            on_folds = self._fold_learner(learner)
+            sample_search.run(on_folds, [self._suggested(C)], other.depth)
+            tried.append((other, learner, on_folds, self.maps_, C))
+        best = sample_search.entries.index(sample_search.best())
+        choice, learner, on_folds, self.maps_, C = tried[best]
+        others = [other for other in self._candidates(C) if other != self._suggested(C)]
+        sample_search.run(on_folds, others, choice.depth)
+        self._score_learned_theta(sample_search, learner, choice.depth)
+        ratio = 1.0
         if chosen.size < data.y.size:
             before = cost_of_choice(choice, learner)
-            learner = self._drawn(data, choice, progress, 0)
-            # The cost of a row is the same for any number of them.
-            growth = cost_of_choice(choice, learner) / before
+            learner = self._draw_for_folds(data, choice, progress, 0)
+            # C grows with the number of rows, so that the cost of each row stays the same.
+            ratio = cost_of_choice(choice, learner) / before
         search.entries = [
-            replace(entry, candidate=entry.candidate._replace(C=growth * entry.candidate.C))
-            for entry in few_folds.entries
+            replace(entry, candidate=entry.candidate._replace(C=ratio * entry.candidate.C))
+            for entry in sample_search.entries
         ]
         return learner, choice
 
     @property
-    def _tries_equal(self) -> bool:
-        """Whether costs are chosen with equal weights, which learned ones end up close to.
+    def _searches_equal_theta(self) -> bool:
+        """Whether costs are chosen with equal kernel weights, to which learned ones are shrunk.
 
-        Folds of few rows cannot tell many candidates apart, and the best of more of them is worse
-        on other rows.
+        With few rows a search over fewer candidates over-fits the folds less.
         """
         is_close = self.theta != "ones" and isinstance(self.theta_shrinkage, str)
         return is_close and self.C_kernels is None
 
-    def _tried(self, learner: Learner) -> Learner:
-        """Return what learns from folds."""
-        return learner.with_equal_weights() if self._tries_equal else learner
+    def _fold_learner(self, learner: Learner) -> Learner:
+        """Return the learner that scores candidates on folds."""
+        return learner.with_equal_weights() if self._searches_equal_theta else learner
 
-    def _try_learned(self, search: Search, learner: Learner, depth: float = np.nan) -> None:
-        """Score learned weights beside equal ones, at the best cost of these."""
-        if self._tries_equal:
+    def _score_learned_theta(self, search: Search, learner: Learner, depth: float = np.nan) -> None:
+        """Score learned kernel weights, too, at the best cost with equal ones."""
+        if self._searches_equal_theta:
             best = search.best(None if np.isnan(depth) else depth).candidate
             search.run(learner, [best._replace(shrinkage=self._shrinkage())], depth)
 
     def _suggested(self, C: float) -> Candidate:
-        """Return the candidate with which depths are tried."""
+        """Return the candidate with which depths are compared."""
         return self._candidates(C)[0]._replace(C=C)
 
     def _candidates(self, suggested: float) -> list[Candidate]:
-        """Return all candidates, in the order in which a path visits them."""
+        """Return all candidates, in the order of the path of warm starts."""
         if not isinstance(self.Cs, str):
             Cs = _check_costs("Cs", self.Cs)
         elif self.maps == "auto":
-            Cs = [factor * suggested for factor in _FACTORS]
+            Cs = [factor * suggested for factor in _COST_FACTORS]
         else:
-            Cs = list(_GRID)
-        if self._tries_equal:
+            Cs = list(_COSTS_OF_PAPER)
+        if self._searches_equal_theta:
             return [Candidate(1.0, 1.0, C) for C in Cs]
         shrinkage = 1.0 if self.theta == "ones" else self._shrinkage()
         if isinstance(self.C_kernels, str):
@@ -410,20 +415,20 @@ class Searching(Placed, KernelPredictor):
             "C_kernels", _C_KERNELS if self.C_kernels is None else self.C_kernels
         )
         if shrinkage == 1.0 or self.theta == "alignment":
-            C_kernels = C_kernels[:1]  # these do not depend on it
+            C_kernels = C_kernels[:1]  # equal weights and alignment do not depend on C_kernel
         return [Candidate(C_kernel, shrinkage, C) for C_kernel in C_kernels for C in Cs]
 
     @property
     def best_estimator_(self) -> KernelPredictor:
-        """The model fitted on all data, as an estimator of one cost."""
+        """The model fitted on all data, as an estimator with one cost."""
         model = self._fitted_as(
             self._PLAIN,
             C=self.C_ or "auto",  # grown ferns have no cost
             C_kernel=self.C_kernel_,
             theta_shrinkage=self.theta_shrinkage_,
-            checkpoint=None,  # that is of the search
+            checkpoint=None,  # the file belongs to the search
         )
-        for name in _OF_THE_SEARCH:
+        for name in _SEARCH_ATTRIBUTES:
             vars(model).pop(name, None)
         return model
 
@@ -432,22 +437,21 @@ class Searching(Placed, KernelPredictor):
 class MBKLClassifierCV(Searching, KernelClassifier):
     """MBKLClassifier with C (and C_kernel) chosen by cross-validation.
 
-    The maps are drawn and the data binned once. Each fold runs through the costs
-    from small to large, solutions starting from the one before where that helps. With
-    maps="auto" the maps are chosen on a larger sample, which includes rows that folds
-    hold out: their scores serve to compare costs and are a little too good otherwise.
+    The maps are drawn and the data binned once. Each fold runs through the costs from small to
+    large, with warm starts where they help. With maps="auto" the maps are chosen on a sample that
+    includes validation rows of the folds: their scores serve to compare costs, but are slightly
+    optimistic.
 
     Parameters
     ----------
     Cs : sequence of float or "auto", default="auto"
         Costs to try. "auto" means the grid of the paper, (0.01, 0.1, 1, 10, 100, 1000);
-        with maps="auto" it means a third, once and three times the cost that a sample
-        suggests, after ferns that are deeper than suggested. What is
-        suggested is left only where the gain exceeds its standard error. Of more than
-        2,000 rows, so many are searched on, and all are fitted in the end. Grown ferns (of
-        themselves beyond 10,000 rows) need no cost: folds only say how good they are. From 200 rows
-        on they are mixed in, as `MBKLClassifier` does from 2,000 on; of fewer rows each of five
-        folds tells the scores of a growth without it, and the mean of the five is mixed.
+        with maps="auto" it means 0.3, 1 and 3 times the cost that a sample suggests, after
+        a trial of ferns deeper than suggested. A candidate replaces the suggested one only if its
+        gain exceeds its standard error. With more than 2,000 rows the search uses so many of them,
+        and the final fit all. Grown ferns (the default beyond 10,000 rows) have no cost: folds
+        only score them. They are mixed in from 200 rows on, with `MBKLClassifier` from 2,000 on;
+        with fewer than 2,000 rows five growths, each without one of five folds, are averaged.
     C_kernels : sequence of float, "tied" or None, default=None
         Costs of Step 1 to try with each of `Cs`. "tied" tries C_kernel = C only, as in the
         paper. None means (0.01, 0.1, 1), as larger ones hardly change theta; but where
@@ -459,7 +463,7 @@ class MBKLClassifierCV(Searching, KernelClassifier):
     cv : int, cross-validation generator or iterable, default=5
         Folds; an int means stratified folds.
     scoring : {"accuracy", "balanced_accuracy"}, default="accuracy"
-        What to maximise. Ties go to the smaller cost, or to what a sample suggests.
+        The score to maximise. Ties go to the smaller cost, or to the suggested one.
     maps, n_maps, theta, init_rule, theta_power, negatives_per_positive, max_pairs, loss
         See `MBKLClassifier`.
     max_time : float or None, default=None
@@ -474,7 +478,7 @@ class MBKLClassifierCV(Searching, KernelClassifier):
     Attributes
     ----------
     C_, C_kernel_, theta_shrinkage_ : float
-        What was chosen.
+        The chosen values.
     best_score_ : float
         Mean score of the folds at these costs.
     cv_results_ : dict of ndarray
@@ -507,12 +511,9 @@ class MBKLClassifierCV(Searching, KernelClassifier):
     _PLAIN: ClassVar[type[KernelPredictor]] = MBKLClassifier
 
     @property
-    def _fewest_rows_to_mix(self) -> int:
-        return limits.FEWEST_ROWS_TO_MIX
-
-    @property
-    def _rows_of_growth(self) -> int:
-        return limits.ROWS_OF_GROWTH_AFTER_A_SEARCH
+    def _row_limits(self) -> RowLimits:
+        grow_above = limits.ROWS_OF_GROWTH_AFTER_A_SEARCH
+        return RowLimits(limits.FEWEST_ROWS_TO_MIX, grow_above, grow_above)
 
     def _scorer(self, data: TrainingRows) -> Scorer:
         measure = _SCORERS[self.scoring]
@@ -524,7 +525,7 @@ class MBKLRegressorCV(Searching, KernelRegressor):
     """MBKLRegressor with C (and C_kernel) chosen by cross-validation.
 
     The maps are drawn and the data binned once. With maps="auto" the depth of ferns is chosen
-    first, on a larger sample, then the cost; and grown ferns are mixed in, as `MBKLRegressor` does.
+    first, then the cost; and grown ferns are mixed in, as in `MBKLRegressor`.
 
     Parameters
     ----------
@@ -533,9 +534,9 @@ class MBKLRegressorCV(Searching, KernelRegressor):
     cv : int, cross-validation generator or iterable, default=5
         Folds.
     scoring : {"auto", "r2", "loss"}, default="auto"
-        What to maximise: R2, or minus the mean loss, where the targets are as large as the loss of
-        the best constant being of the order of one. "auto" is R2 for the squared error. Ties go to
-        the smaller cost, or to what a sample suggests.
+        The score to maximise: R2, or minus the mean loss of the standardised targets. "auto" is R2
+        for the squared error and the loss otherwise. Ties go to the smaller cost, or to the
+        suggested one.
     loss, quantile, maps, n_maps, theta, init_rule, theta_power, max_pairs
         See `MBKLRegressor`.
     max_time : float or None, default=None
@@ -548,7 +549,7 @@ class MBKLRegressorCV(Searching, KernelRegressor):
     Attributes
     ----------
     C_, C_kernel_, theta_shrinkage_ : float
-        What was chosen.
+        The chosen values.
     best_score_ : float
         Mean score of the folds at these costs, before grown ferns are mixed in.
     cv_results_ : dict of ndarray
@@ -581,13 +582,13 @@ class MBKLRegressorCV(Searching, KernelRegressor):
     def _scorer(self, data: TrainingRows) -> Scorer:
         numbers = data.numbers
         assert numbers is not None
-        # What a line has taken is explained already.
+        # A line has explained the rest of the variance already.
         left = data.line.left if data.line else np.ones(numbers.n_columns)
 
         def explained(y, scores, weights) -> float:
-            known = (numbers.values[y], self._linked(scores))
-            shares = r2_score(*known, sample_weight=weights, multioutput="raw_values")
-            return float(np.mean(1.0 - left * (1.0 - shares)))
+            both = numbers.values[y], self._linked(scores)
+            r2 = r2_score(*both, sample_weight=weights, multioutput="raw_values")
+            return float(np.mean(1.0 - left * (1.0 - r2)))
 
         if self.scoring == "r2" or (self.scoring == "auto" and self.loss == "squared_error"):
             return explained
@@ -605,7 +606,7 @@ def _check_costs(name: str, costs) -> list[float]:
 
 
 def _positions(split, present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Translate a split of all rows to those of positive weight."""
+    """Return a split of all rows as numbers among the rows of positive weight."""
     position = np.cumsum(present) - 1
     inside, outside = (np.asarray(part) for part in split)
     return position[inside[present[inside]]], position[outside[present[outside]]]

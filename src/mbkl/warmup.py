@@ -66,7 +66,7 @@ def _warm_growth(X, loops) -> None:
         for n_levels in (None, np.array([0, 2])):
             targets = Targets(y, n_classes, np.ones(len(X)))
             GrownFerns().grow(ArrayRows(X, loops), targets, 2, 0, n_levels=n_levels)
-    # What so few rows do not need.
+    # Loops that a growth on so few rows does not call.
     loops.newton_steps(np.zeros((2, 1, 2)), (1.0,) * len(HeldOutRidges.FACTORS), 0)
     numbers = np.zeros((2, 1), np.float32)
     units = np.float32(1.0), np.float32(1.0)

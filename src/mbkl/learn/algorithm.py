@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-# Losses are averaged over the rows, so that a cost means the same for two hundred
-# rows as for two million; at this many rows it is the cost of a usual SVM.
+# Losses are averaged over the rows, so that a cost means the same for any number of rows; at this
+# many rows it equals the cost of a standard SVM.
 REFERENCE_ROWS = 1000.0
 
-# theta="reweighted": passes of theta <- norm of the jumps, and the share of the
-# mean weight below which a map is dropped.
+# theta="reweighted": number of passes of theta <- norm of the jumps, and the share of the mean
+# weight below which a map is dropped.
 _REWEIGHTING_PASSES = 2
 _DROP_BELOW = 0.05
 
@@ -66,43 +66,43 @@ class Settings:
 class Kernel:
     """What Step 1 learned."""
 
-    # (n_slots,): weights, summing to one; zero where there is no map or it is dropped
+    # (n_slots,): kernel weights, which sum to one; zero in slots without a map or a dropped one
     theta: Array
-    solution: Solution | None = None  # that of Step 1, if there was one to solve
-    # Where its solver ended, before weights near zero were set to zero; a start for another cost.
+    solution: Solution | None = None  # of Step 1, if it was solved
+    # The solution before weights near zero were set to zero: a warm start for another cost.
     interior: Solution | None = None
 
 
 @dataclass
 class Learner:
-    """The steps, on labelled rows."""
+    """Steps 0, 1 and 2 on labelled rows."""
 
     rows: LabelledRows
-    # (n_slots,): prior weight of each map, such as how many drawn ones it stands for; zero where
-    # there is no map
+    # (n_slots,): prior weight of each map, such as the number of equal maps that were drawn; zero
+    # in slots without a map
     prior: Array
     settings: Settings
     progress: Progress
 
     def take(self, rows: NDArray[np.intp]) -> Learner:
-        """Return a learner on some of the rows."""
+        """Return the learner on some of the rows."""
         return replace(self, rows=self.rows.take(rows))
 
     @property
     def merged(self) -> Learner:
-        """The learner on the same rows with equal ones merged."""
+        """The learner on the rows with equal ones merged."""
         return replace(self, rows=self.rows.merged)
 
     def with_gram(self, kernel: Kernel | None = None) -> Learner:
-        """Return the learner with the matrix of a kernel that all costs and subsets share.
+        """Return the learner with a kernel matrix that all costs and subsets of rows share.
 
-        Where rows are many there is none. Equal weights, of `theta="ones"`, need not be given.
+        With many rows no matrix is formed. With `theta="ones"` the kernel need not be given.
         """
         operator = self.rows.operator
         is_known = kernel is not None or (self.settings.theta == "ones" and self.prior.any())
         if self.rows.gram is not None or not is_known:
             return self
-        kernel = kernel or Kernel(self._equal())
+        kernel = kernel or Kernel(self._equal_theta())
         if not (kernel.theta.any() and may_use_gram(operator.n_rows, operator.n_columns)):
             return self
         weights = self.weights_of(kernel)
@@ -110,37 +110,37 @@ class Learner:
         return replace(self, rows=replace(self.rows.hashed, gram=shared))
 
     def with_equal_weights(self) -> Learner:
-        """Return the learner that does not learn theta."""
+        """Return the learner with equal kernel weights, which skips Step 1."""
         return replace(self, settings=replace(self.settings, theta="ones")).with_gram()
 
-    def _equal(self) -> Array:
-        """Return the weights of maps that nothing is known about."""
+    def _equal_theta(self) -> Array:
+        """Return equal kernel weights: those of the prior."""
         return self.prior / self.prior.sum()
 
     def learn_kernel(self, C: float) -> Kernel:
         """Run Steps 0 and 1, and shrink theta as the settings say."""
         shrinkage = self.settings.theta_shrinkage
-        if shrinkage == 1.0 and self.prior.any():  # whatever would be learned
-            return Kernel(self._equal())
+        if shrinkage == 1.0 and self.prior.any():  # nothing of a learned theta would be left
+            return Kernel(self._equal_theta())
         return self.shrunk(self.learn_theta(C), shrinkage)
 
     def shrunk(self, kernel: Kernel, shrinkage: float) -> Kernel:
-        """Move theta towards equal weights: a share of the way, 1 being all of it."""
+        """Move theta this share of the way towards equal weights."""
         if shrinkage == 0.0 or self.settings.theta == "ones" or not self.prior.any():
             return kernel
-        share = shrinkage if kernel.theta.any() else 1.0  # where nothing was learned
-        return replace(kernel, theta=(1.0 - share) * kernel.theta + share * self._equal())
+        share = shrinkage if kernel.theta.any() else 1.0  # equal weights where all theta are zero
+        return replace(kernel, theta=(1.0 - share) * kernel.theta + share * self._equal_theta())
 
     def learn_theta(self, C: float, start: Kernel | None = None) -> Kernel:
-        """Run Steps 0 and 1: find theta, or set it as the settings say.
+        """Run Steps 0 and 1: learn theta, or set it as the settings say.
 
-        To start from is the kernel learned for another cost.
+        The kernel of another cost serves as a warm start.
         """
         method = self.settings.theta
         if not self.prior.any():
             return Kernel(self.prior)
         if method == "ones":
-            return Kernel(self._equal())
+            return Kernel(self._equal_theta())
         if method == "alignment":
             return Kernel(self._alignment())
         if method == "reweighted":
@@ -160,10 +160,9 @@ class Learner:
     ) -> Solution:
         """Run Step 2: one-vs-rest SVMs with the kernel, whose weights are zero where theta is.
 
-        To start from is the solution for another cost or other rows. It is told how so many of the
-        first rows are scored by all others, where that is cheap; with `needs_left_out` elsewhere
-        too.
-        `only_supports` is for those who need no weights where the solver has supports.
+        The solution for another cost or other rows serves as a warm start. `n_left_out` asks for
+        leave-one-out scores of the first rows where they are cheap, `needs_left_out` for a solver
+        that has them. With `only_supports` a solver that has supports omits the weights.
         """
         with self.progress.stage("classifier weights") as iteration:
             whole, weights, loss = self.rows.operator, self.weights_of(kernel), self.settings.loss
@@ -178,12 +177,12 @@ class Learner:
                 needs_left_out=needs_left_out,
                 needs_weights=not only_supports,
             )
-            columns, own_columns = whole.spread(kept), rows.operator.spread(rows.operator.is_map)
+            columns, kept_columns = whole.spread(kept), rows.operator.spread(rows.operator.is_map)
             if start is not None:
-                start = moved(start, columns, own_columns, rows.operator.n_columns)
+                start = moved(start, columns, kept_columns, rows.operator.n_columns)
             tol = self.settings.tol if tol is None else tol
             solution = solve(problem, start, tol, self.settings.max_iter, iteration)
-            return moved(solution, own_columns, columns, whole.n_columns)
+            return moved(solution, kept_columns, columns, whole.n_columns)
 
     def costs(self, C: float) -> Values:
         """Return the costs of the rows in Step 2."""
@@ -193,8 +192,8 @@ class Learner:
         """Return the weights of the maps in the kernel of Step 2; they sum to one."""
         power = 2.0 * self.settings.theta_power
         kept = kernel.theta > 0
-        # A merged map stands for several equal ones among which its theta is
-        # shared; each contributes the power of its share.
+        # A merged map stands for several equal maps that share its theta; each of them
+        # contributes the power of its share.
         weights = np.zeros(kept.size)
         weights[kept] = self.prior[kept] ** (1.0 - power) * kernel.theta[kept] ** power
         return weights / weights.sum() if kept.any() else weights
@@ -205,18 +204,19 @@ class Learner:
         scores = operator.forward(operator.to_device(solution.weights))
         return operator.to_host(scores) + to_host(solution.intercept)
 
-    def scores_beside(self, part: Learner, solution: Solution) -> Array:
-        """Return the scores of all rows by a solution of others with the same kernel matrix."""
+    def scores_beside(self, training: Learner, solution: Solution) -> Array:
+        """Return the scores of these rows by a solution of training rows that share the matrix."""
         if solution.weights is not None:
             return self.scores(solution)
         assert self.rows.gram is not None
-        assert part.rows.gram is not None
+        assert training.rows.gram is not None
         with one_blas_thread():
-            return self.rows.gram.beside(part.rows.gram) @ solution.supports + solution.intercept
+            kernel = self.rows.gram.beside(training.rows.gram)
+            return kernel @ solution.supports + solution.intercept
 
     @cached_property
     def shares(self) -> Shares:
-        """Shares of the classes on the sides and in the cells of the maps."""
+        """Shares of the classes on the sides of stumps and in the cells of ferns."""
         return shares_of(self.rows)
 
     @cached_property
@@ -242,7 +242,7 @@ class Learner:
         return self.kernel_problem.smallest_cost / REFERENCE_ROWS
 
     def _learned(self, C: float, start: Kernel | None) -> Kernel:
-        """Step 1 of the paper."""
+        """Run Step 1 of the paper."""
         problem = self.kernel_problem
         with self.progress.stage("kernel weights") as iteration:
             smallest = self.smallest_useful_C()
@@ -261,7 +261,7 @@ class Learner:
             return Kernel(theta / theta.sum(), solution, interior)
 
     def _alignment(self) -> Array:
-        """Weigh each map by how well it alone tells the classes apart."""
+        """Weigh each map by how well it alone separates the classes."""
         with self.progress.stage("kernel weights"):
             theta = self.prior * self._squares(to_host(self.shares.own - self.shares.rest))
             return theta / theta.sum() if theta.any() else theta
@@ -272,7 +272,7 @@ class Learner:
         The fixed point is the group lasso over maps; a few passes keep the
         accuracy of equal weights with fewer maps.
         """
-        kernel = Kernel(self._equal())
+        kernel = Kernel(self._equal_theta())
         solution = None
         for _ in range(_REWEIGHTING_PASSES):
             solution = self.learn_classifier(kernel, C, solution)
@@ -286,7 +286,7 @@ class Learner:
     def _squares(self, columns: Array) -> Array:
         """Return for each map the sum of squares over its sides or cells, and the classes."""
         operator = self.rows.operator
-        # A stump has one column for two sides, and the penalty of both.
+        # A stump has one column for its two sides; its penalty counts both.
         sides = operator.penalty(np.ones(operator.n_slots))
         return operator.collect(sides * (columns**2).sum(axis=1))
 

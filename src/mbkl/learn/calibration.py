@@ -1,4 +1,4 @@
-"""Probabilities: one rule for all scores, chosen on rows that the model has not seen."""
+"""Probabilities: one calibration rule for all scores, chosen on held-out rows."""
 
 from __future__ import annotations
 
@@ -25,40 +25,40 @@ from mbkl.solvers.problem import Solution, go_on
 Array = NDArray[np.float64]
 
 N_FOLDS = 3
-# Where no kernel matrix tells how rows are scored without them, a fifth is held out.
-_SHARES_HELD_OUT = 5
+# Without leave-one-out scores a fifth of the rows is held out: one of five folds.
+_FOLDS_OF_A_PART = 5
 _MANY_COPIES = 3
-_LOOSELY, _CLOSELY = 0.03, 0.003
-# Offsets in units of the margin. -3 is the softmax to all digits that matter, and 1 is where the
-# squared hinge has its minimum for known probabilities: score = 2 * probability - 1.
+# Tolerances of the solver for held-out scores, and for those of a mixture.
+_LOOSE_TOL, _CLOSE_TOL = 0.03, 0.003
+# Offsets in units of the margin: -3 is practically the softmax, and 1 suits the minimum of the
+# squared hinge, score = 2 * probability - 1.
 _OFFSETS = (-3.0, -1.0, -0.5, 0.0, 0.5, 0.75, 1.0)
-# Bounds of the logarithm of the temperature, and how near it has to be found: with an offset, and
-# of a softmax alone.
-_TEMPERATURES, _NEAR = (np.log(0.1), 4.0), 0.02
-_ANY_TEMPERATURES, _NEARER = (-7.0, 7.0), 1e-5
-# Of grown ferns in a mixture.
+# Bounds and precision of the logarithm of the temperature, with an offset and for a softmax alone.
+_LOG_TEMPERATURES, _PRECISION = (np.log(0.1), 4.0), 0.02
+_SOFTMAX_LOG_TEMPERATURES, _SOFTMAX_PRECISION = (-7.0, 7.0), 1e-5
+# Shares of grown ferns in a mixture that are tried.
 _SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-# The progress of a solver that is no stage of its own.
-_QUIETLY: Any = SimpleNamespace(stage=lambda name: nullcontext(go_on))
+# Progress that times, prints and stops nothing.
+_NO_PROGRESS: Any = SimpleNamespace(stage=lambda name: nullcontext(go_on))
 
 
 @dataclass(frozen=True)
 class Calibration:
     """How scores become probabilities; see `log_probabilities`."""
 
-    temperature: float = 1.0  # divisor of the scores
-    offset: float | None = None  # added to them before; None means the softmax
+    temperature: float = 1.0  # scores are divided by it
+    offset: float | None = None  # added to the scores before; None means the softmax
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Scores of rows by models that did not see them."""
+    """Scores of rows by models that were fitted without them."""
 
     scores: NDArray[np.float64]  # (n_rows, n_columns)
     # (n_rows,)
     y: NDArray[np.intp]
     weights: NDArray[np.float64]
-    rows: NDArray[np.intp] | None = None  # their numbers, where they are here
+    rows: NDArray[np.intp] | None = None  # row numbers; None for rows of a part, or elsewhere
 
     def some(self, rows: NDArray[np.intp]) -> HeldOut:
         """Return the scores of some of the rows."""
@@ -66,17 +66,17 @@ class HeldOut:
         return HeldOut(self.scores[rows], self.y[rows], self.weights[rows], numbers)
 
 
-# What is known of a squared hinge that has not over-fitted.
+# The rule for scores near the minimum of the squared hinge, score = 2 * probability - 1.
 THEORETICAL = Calibration(0.1, 1.0)
 
 
 def log_probabilities(scores: Array, temperature: float, offset: float | None) -> Array:
     """Return the logarithms of probabilities, with the largest where the largest score is.
 
-    They are in proportion to log(1 + exp((score + offset) / temperature)): nearly linear in
-    scores far above -offset, as those of a squared hinge ask for, and exponential below, as
-    those of the softmax are everywhere. Scores are of shape (n_rows, n_classes), with one column
-    for two classes. None for the offset means the softmax of the scores by the temperature.
+    Probabilities are proportional to log(1 + exp((score + offset) / temperature)): nearly linear in
+    scores far above -offset, as suits a squared hinge, and exponential below, as the softmax is
+    everywhere. Scores are of shape (n_rows, n_classes), with one column for two classes. Without
+    an offset, probabilities are the softmax of score / temperature.
 
     >>> scores = np.array([[0.5, -0.5, -1.0]])
     >>> np.exp(log_probabilities(scores, 0.1, 1.0)).round(2)
@@ -89,7 +89,7 @@ def log_probabilities(scores: Array, temperature: float, offset: float | None) -
     if scores.shape[1] == 1:
         scores = np.column_stack([-scores, scores])
     scaled = (scores + offset) / temperature
-    # log(1 + e^s) is e^s to all digits where s is this small.
+    # For s < -40, log(1 + e^s) equals e^s in double precision.
     return log_softmax(
         np.where(scaled < -40.0, scaled, np.log(np.logaddexp(0.0, np.maximum(scaled, -40.0)))),
         axis=1,
@@ -99,11 +99,11 @@ def log_probabilities(scores: Array, temperature: float, offset: float | None) -
 def left_out_scores(
     learner: Learner, kernel: Kernel, C: float, solution: Solution, mixes: bool = False
 ) -> HeldOut:
-    """Return scores of some rows by models that have not seen them.
+    """Return scores of some rows by models that were fitted without them.
 
-    The solver has them at no cost where it solved all rows through their kernel matrix. Otherwise
-    some of the rows are solved for once more. To be mixed with what
-    other models of all rows say, they have to be by a model of all others.
+    A solver with a kernel matrix of all rows has leave-one-out scores at no cost. Otherwise Step 2
+    is run again on a part of the rows; for a mixture on all rows but the ones to score, as the
+    share of a mixture has to suit models of all rows.
     """
     rows, scores = learner.rows, solution.left_out
     if mixes and rows.n_rows > limits.FEW_ROWS_GRAM:
@@ -118,43 +118,43 @@ def left_out_scores(
 def _solved_without_first(
     learner: Learner, kernel: Kernel, C: float, solution: Solution
 ) -> HeldOut:
-    """Return scores of the first rows by a model of all others, which is near that of all rows."""
+    """Return scores of the first rows by a model of all others, started at that of all rows."""
     order = learner.rows.first(learner.rows.n_rows)
     outside, inside = np.split(order, [limits.ROWS_LEFT_OUT])
     part = learner.take(inside)
-    own_C = C * exact_total(part.rows.weights) / exact_total(learner.rows.weights)
-    near = _solved_quietly(part, kernel, own_C, solution, tol=_CLOSELY)
-    return _scored(learner.take(outside), near, outside)
+    part_C = C * exact_total(part.rows.weights) / exact_total(learner.rows.weights)
+    without = _solved_quietly(part, kernel, part_C, solution, tol=_CLOSE_TOL)
+    return _held_out(learner.take(outside), without, outside)
 
 
 def _scores_of_a_part(learner: Learner, kernel: Kernel, C: float) -> HeldOut:
-    """Return scores of rows that a model of some rows has not seen."""
+    """Return held-out scores within a part of the rows."""
     rows = _part_of(learner)
     part = replace(learner, rows=rows)
-    # The cost of a row is the same for any number of them.
+    # C shrinks with the number of rows, so that the cost of each row stays the same.
     C *= exact_total(rows.weights) / exact_total(learner.rows.weights)
     if may_leave_out(rows.operator, learner.settings.loss):
         wanted = {"n_left_out": limits.ROWS_LEFT_OUT, "needs_left_out": True, "only_supports": True}
-        solution = _solved_quietly(part, kernel, C, **wanted, tol=_LOOSELY)
-        if solution.left_out is not None:  # there are maps
+        solution = _solved_quietly(part, kernel, C, **wanted, tol=_LOOSE_TOL)
+        if solution.left_out is not None:  # None without any map
             n_rows = len(solution.left_out)
             return HeldOut(solution.left_out, rows.y[:n_rows], rows.weights[:n_rows])
-    folds = rows.folds(_SHARES_HELD_OUT)
+    folds = rows.folds(_FOLDS_OF_A_PART)
     inside, outside = np.flatnonzero(folds > 0), np.flatnonzero(folds == 0)
-    if rows.operator.many_at_once:  # some of very many classes have few rows
+    if rows.operator.many_at_once:  # of very many classes some may have no row inside
         outside = outside[np.isin(rows.y[outside], rows.y[inside])][: limits.ROWS_LEFT_OUT]
     copies = rows.copies()
-    # With many copies none would be like those held out.
+    # Where most samples have copies, folds of distinct rows are unlike new samples.
     if not _can_hold_out(part, inside, outside) or copies.mean() > _MANY_COPIES:
         inside = outside = np.arange(rows.y.size)
-    own_C = C * inside.size / rows.y.size
-    wanted = {"only_supports": rows.operator.many_at_once}  # weights may stay where they are
-    solution = _solved_quietly(part.take(inside), kernel, own_C, **wanted, tol=_LOOSELY)
-    return replace(_scored(part.take(outside), solution, outside), rows=None)
+    part_C = C * inside.size / rows.y.size
+    wanted = {"only_supports": rows.operator.many_at_once}  # leaves the weights on the device
+    solution = _solved_quietly(part.take(inside), kernel, part_C, **wanted, tol=_LOOSE_TOL)
+    return replace(_held_out(part.take(outside), solution, outside), rows=None)
 
 
 def _part_of(learner: Learner) -> LabelledRows:
-    """Return the rows that are solved for once more: here, or all of many problems on a device."""
+    """Return the rows for held-out scores: few in memory, or more of many classes on a device."""
     rows = learner.rows
     n_problems = n_problems_of(rows.n_classes, rows.numbers)
     if is_for_device(rows.operator, n_problems):
@@ -164,15 +164,15 @@ def _part_of(learner: Learner) -> LabelledRows:
     return rows.some_here(limits.ROWS_TO_CALIBRATE if is_squared else limits.ROWS_OF_A_PART)
 
 
-def _solved_quietly(learner: Learner, kernel: Kernel, *arguments, **options) -> Solution:
-    """Run Step 2 without a stage and warnings: the fit on all rows warns of the same things."""
+def _solved_quietly(learner: Learner, kernel: Kernel, *args, **options) -> Solution:
+    """Run Step 2 without a stage or warnings: the fit on all rows gives the same warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return replace(learner, progress=_QUIETLY).learn_classifier(kernel, *arguments, **options)
+        return replace(learner, progress=_NO_PROGRESS).learn_classifier(kernel, *args, **options)
 
 
 def _can_hold_out(learner: Learner, inside, outside) -> bool:
-    """Say whether there are rows outside, and inside some of all their classes, two at least."""
+    """Say whether both parts have rows, and the inner one two classes and all the outer ones."""
     rows = learner.rows
     if rows.numbers is not None or not (inside.size and outside.size):
         return bool(inside.size and outside.size)
@@ -183,35 +183,36 @@ def _can_hold_out(learner: Learner, inside, outside) -> bool:
 # ---------------------------------------------------------------- rules
 
 
-def fit_rule(found: HeldOut, calibration: str | None, is_mixed: bool = True) -> Calibration:
-    """Return the rule with the smallest log loss: margins by softplus, log odds by the softmax.
+def fit_rule(held_out: HeldOut, calibration: str | None, is_mixed: bool = True) -> Calibration:
+    """Return the rule with the smallest log loss; mixed scores may be log odds, for the softmax.
 
-    >>> found = HeldOut(np.array([[0.6]] * 4 + [[-0.9]]), np.array([1, 1, 1, 0, 0]), np.ones(5))
-    >>> rule = fit_rule(found, "auto")
-    >>> np.exp(log_probabilities(found.scores[:1], rule.temperature, rule.offset)).round(2)
+    >>> held_out = HeldOut(np.array([[0.6]] * 4 + [[-0.9]]), np.array([1, 1, 1, 0, 0]), np.ones(5))
+    >>> rule = fit_rule(held_out, "auto")
+    >>> np.exp(log_probabilities(held_out.scores[:1], rule.temperature, rule.offset)).round(2)
     array([[0.2, 0.8]])
     """
-    if not len(found.y):
+    if not len(held_out.y):
         return Calibration()
-    # The softmax is the limit of the smallest offsets.
+    # The softmax comes first, as it is the limit of small offsets.
     offsets: tuple[float | None, ...] = (None, *_OFFSETS) if is_mixed else _OFFSETS
-    bounds, near = _TEMPERATURES, _NEAR
+    bounds, precision = _LOG_TEMPERATURES, _PRECISION
     if calibration == "temperature":
-        offsets, bounds, near = (None,), _ANY_TEMPERATURES, _NEARER
+        offsets, bounds, precision = (None,), _SOFTMAX_LOG_TEMPERATURES, _SOFTMAX_PRECISION
 
     def loss(log_temperature: float, offset: float | None) -> float:
-        return exact_total(log_losses(Calibration(float(np.exp(log_temperature)), offset), found))
+        rule = Calibration(float(np.exp(log_temperature)), offset)
+        return exact_total(log_losses(rule, held_out))
 
     @cache
     def best(place: int) -> tuple[float, float]:
-        """Return the smallest loss with an offset, and where it is."""
+        """Return the smallest loss with an offset, and its logarithm of the temperature."""
         if not 0 <= place < len(offsets):
             return np.inf, 0.0
-        options = {"bounds": bounds, "method": "bounded", "options": {"xatol": near}}
+        options = {"bounds": bounds, "method": "bounded", "options": {"xatol": precision}}
         least = minimize_scalar(loss, args=(offsets[place],), **options)
         return float(least.fun), float(least.x)
 
-    # Down the hill from the middle: from the softmax to margins the loss has one valley.
+    # Descend from the middle offset: as a function of the offset the loss has one minimum.
     place = len(offsets) // 2
     for step in (-1, 1):
         while best(place + step)[0] < best(place)[0]:
@@ -219,16 +220,17 @@ def fit_rule(found: HeldOut, calibration: str | None, is_mixed: bool = True) -> 
     return Calibration(float(np.exp(best(place)[1])), offsets[place])
 
 
-def log_losses(rule: Calibration, found: HeldOut) -> Array:
+def log_losses(rule: Calibration, held_out: HeldOut) -> Array:
     """Return the log loss of each row, times its weight."""
-    values = log_probabilities(found.scores, rule.temperature, rule.offset)
-    return -found.weights * values[np.arange(found.y.size), found.y]
+    values = log_probabilities(held_out.scores, rule.temperature, rule.offset)
+    return -held_out.weights * values[np.arange(held_out.y.size), held_out.y]
 
 
 def best_mixture(drawn: HeldOut, grown: Array) -> tuple[float, float]:
-    """Return the share of the second scores in a mixture of the smallest log loss, and their unit.
+    """Return the share of grown ferns in the mixture with the least log loss, and their scale.
 
-    One are margins, the other logarithms of odds: the unit is that in which they spread alike.
+    Scores of drawn maps are margins, those of grown ferns log odds: the scale gives both the same
+    spread.
 
     >>> margins = HeldOut(np.array([[0.5], [0.5], [-1.0]]), np.array([1, 0, 0]), np.ones(3))
     >>> best_mixture(margins, np.array([[4.0], [-2.0], [-4.0]]))[0] > 0.5
@@ -237,16 +239,16 @@ def best_mixture(drawn: HeldOut, grown: Array) -> tuple[float, float]:
     spreads = [_spread(drawn.scores), _spread(grown)]
     if min(spreads) == 0.0:
         return 0.0, 1.0
-    unit = spreads[0] / spreads[1]
+    scale = spreads[0] / spreads[1]
     losses = np.empty((len(_SHARES), len(drawn.y)))
     for number, share in enumerate(_SHARES):
-        mixed = replace(drawn, scores=(1.0 - share) * drawn.scores + share * unit * grown)
+        mixed = replace(drawn, scores=(1.0 - share) * drawn.scores + share * scale * grown)
         losses[number] = log_losses(fit_rule(mixed, "auto"), mixed)
-    # Of what cannot be told apart, that which leans on neither.
-    worse = losses - losses[int(np.argmin(losses.sum(axis=1)))]
-    errors = worse.std(axis=1) * np.sqrt(len(drawn.y))
-    alike = np.array(_SHARES)[~(worse.sum(axis=1) > errors)]
-    return float(min(alike, key=lambda share: abs(share - 0.5))), unit
+    # Of the shares within one standard error of the best, take the one nearest to one half.
+    excess = losses - losses[int(np.argmin(losses.sum(axis=1)))]
+    errors = excess.std(axis=1) * np.sqrt(len(drawn.y))
+    good = np.array(_SHARES)[~(excess.sum(axis=1) > errors)]
+    return float(min(good, key=lambda share: abs(share - 0.5))), scale
 
 
 def _spread(scores: Array) -> float:
@@ -257,9 +259,8 @@ def _spread(scores: Array) -> float:
 
 
 def held_out_scores(learner: Learner, C_kernel: float, C: float) -> HeldOut:
-    """Return scores of all rows by models that did not see them; few rows may all be seen."""
-    labelled = learner.rows
-    folds = labelled.folds(N_FOLDS)
+    """Return scores of all rows by models of other folds, or training scores of too few rows."""
+    folds = learner.rows.folds(N_FOLDS)
     parts = []
     for fold in range(N_FOLDS):
         inside, outside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
@@ -267,17 +268,18 @@ def held_out_scores(learner: Learner, C_kernel: float, C: float) -> HeldOut:
             continue
         part = learner.take(inside).merged
         with warnings.catch_warnings():
-            # The fit on all rows warns of the same things.
+            # The fit on all rows gives the same warnings.
             warnings.simplefilter("ignore")
             solution = part.learn_classifier(part.learn_kernel(C_kernel), C)
-        parts.append(_scored(learner.take(outside), solution, outside))
-    if not parts:  # too few rows of some class to hold any out
+        parts.append(_held_out(learner.take(outside), solution, outside))
+    if not parts:  # some class has too few rows to hold any out
         solution = learner.learn_classifier(learner.learn_kernel(C_kernel), C)
-        return _scored(learner, solution, np.arange(labelled.n_rows))
+        return _held_out(learner, solution, np.arange(learner.rows.n_rows))
     return _joined(parts)
 
 
-def _scored(learner: Learner, solution: Solution, rows) -> HeldOut:
+def _held_out(learner: Learner, solution: Solution, rows) -> HeldOut:
+    """Return the scores of the learner's rows, which have these numbers in a larger set."""
     y, weights = collected(learner.rows.y), collected(learner.rows.weights)
     is_here = isinstance(rows, np.ndarray)
     return HeldOut(collected(learner.scores(solution)), y, weights, rows if is_here else None)

@@ -15,7 +15,7 @@ from mbkl.solvers.problem import LOSSES, Margins, Problem, Solution, smoothing_p
 
 Array = NDArray[np.float64]
 
-# Of the weights of cells that are stored.
+# Stored weights of cells are multiples of this.
 _STEP = 2.0**-26
 
 
@@ -32,7 +32,7 @@ def one_vs_rest_labels(y: Values, n_classes: int) -> Values:
 
 
 def n_problems_of(n_classes: int, numbers: Numbers | None) -> int:
-    """Return how many problems are solved side by side: columns of the scores."""
+    """Return how many problems are solved side by side: the number of columns of the scores."""
     if numbers is not None:
         return numbers.n_columns
     return 1 if n_classes == 2 else n_classes
@@ -41,7 +41,7 @@ def n_problems_of(n_classes: int, numbers: Numbers | None) -> int:
 def margins_of(rows: LabelledRows, costs: Values, loss: str, place=lambda array: array) -> Margins:
     """Return the losses of rows of known class, or with numbers.
 
-    `place` brings an array to where the costs are, which are of shape (n_rows, 1).
+    Costs are of shape (n_rows, 1), and `place` brings an array to their device.
     """
     if rows.numbers is None:
         return Margins(one_vs_rest_labels(place(rows.y), rows.n_classes), costs, LOSSES[loss])
@@ -76,10 +76,10 @@ def classifier_problem(
 
 
 def rounded_cells(operator: Operator, weights: Array) -> Array:
-    """Return the weights with those of cells rounded, so that little has to be stored.
+    """Return the weights with those of cells rounded, so that files are small.
 
-    Cells of ferns are many, and most of their weights tiny: steps of one part in sixty million
-    of the margin move scores by far less than the tolerance of any solver.
+    Ferns have many cells, most of them with tiny weights: rounding to one part in sixty million of
+    the margin moves scores by far less than the tolerance of any solver.
     """
     if not operator.is_cell.any():
         return weights
@@ -87,20 +87,21 @@ def rounded_cells(operator: Operator, weights: Array) -> Array:
 
 
 def moved(solution: Solution, columns, new_columns, n_columns: int) -> Solution:
-    """Return the weights of some columns, if any, at other places, zero elsewhere."""
-    own = solution.weights
-    if own is None:
+    """Return the solution with weights moved to new columns, and zero in all others."""
+    before = solution.weights
+    if before is None:
         return solution
-    if len(own) == n_columns:  # all maps are there
-        return replace(solution, weights=np.ascontiguousarray(own) if is_numpy(own) else own)
-    shape = n_columns, own.shape[1]
-    weights = np.zeros(shape) if is_numpy(own) else own.new_zeros(shape)
-    weights[index_for(new_columns, own)] = own[index_for(columns, own)]
+    if len(before) == n_columns:  # no map was dropped
+        weights = np.ascontiguousarray(before) if is_numpy(before) else before
+        return replace(solution, weights=weights)
+    shape = n_columns, before.shape[1]
+    weights = np.zeros(shape) if is_numpy(before) else before.new_zeros(shape)
+    weights[index_for(new_columns, before)] = before[index_for(columns, before)]
     return replace(solution, weights=weights)
 
 
 def constant_classifier(rows: LabelledRows, costs: Array, loss: str) -> Solution:
-    """Return the classifier without any map: an intercept per class."""
+    """Return the classifier without any map: an intercept for each class."""
     margins = margins_of(rows, costs[:, None], loss)
     margins = replace(margins, loss=smoothing_path(margins.loss)[-1])
     scores = 0.0 * margins.labels

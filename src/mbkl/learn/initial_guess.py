@@ -1,10 +1,10 @@
 """Step 0: on which side of each map each class lies.
 
 Alone in an SVM with a free intercept, a map gets the weights (a, -a) on its two sides. Step 0
-keeps the sign of a, one per map and class. A fern has a sign in each cell. Most of its cells hold
-few rows, of which the sign is little more than chance, so it is shrunk towards zero there. Numbers
-are seen as two classes, above and below the mean, of which a row weighs as much as it is away from
-it: a map then has the sign of the difference of the means on its two sides.
+keeps the sign of a, one per map and class. A fern has a sign in each cell. In a cell of few rows
+the sign is little more than chance, so it is shrunk towards zero. Numbers become two classes, above
+and below the mean, in which a row weighs as much as its distance from the mean: a map then has the
+sign of the difference of the means on its two sides.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mbkl.solvers.problem import positive_part
 
 Array = NDArray[np.float64]
 
-# Rows of either class that are added to every cell of a fern.
+# Rows of both classes that are added to every cell of a fern, to shrink its sign.
 _PRIOR_ROWS = 2.0
 
 
@@ -36,42 +36,42 @@ _PRIOR_ROWS = 2.0
 class Shares:
     """Shares of the classes on the right side of each stump, or in each cell."""
 
-    # (n_columns, n_classes or 1): p / t_p and n / t_n of the paper: of the class, and of all
-    # others. Two classes need one column, that of the second class
+    # (n_columns, n_classes or 1): p / t_p and n / t_n of the paper: the shares of the class, and of
+    # all others. Two classes need one column, that of the second class
     own: Values
     rest: Values
-    row: Values  # (n_classes or 1,): what one row of the class and one of the others are together
+    row: Values  # (n_classes or 1,): share of one row of the class plus that of one of the others
 
 
 def shares_of(rows: LabelledRows) -> Shares:
-    """Return what is on the sides and in the cells of the maps, of classes or numbers."""
+    """Return the shares of classes or numbers on the sides and in the cells of the maps."""
     return class_shares(rows) if rows.numbers is None else number_shares(rows)
 
 
 def number_shares(rows: LabelledRows) -> Shares:
-    """Add up how far numbers are above and below their mean, on the sides and in the cells."""
+    """Return the shares of distances above and below the mean, on the sides and in the cells."""
     assert rows.numbers is not None
     operator, place = rows.operator, rows.operator.to_device
     values, weights = place(rows.numbers.of_rows(rows.y)), place(rows.weights)[:, None]
-    away = weights * (values - exact_sum(weights * values) / exact_sum(weights))
+    distances = weights * (values - exact_sum(weights * values) / exact_sum(weights))
 
     def share(side: Values) -> Values:
         integers, unit = to_fixed_point(side)
         total = total_of(integers, unit)
         return operator.mass(integers) * unit / namespace(total).where(total > 0, total, 1.0)
 
-    above, below = share(positive_part(away)), share(positive_part(-away))
-    # The usual distance of a row from the mean, as a share of both sides.
+    above, below = share(positive_part(distances)), share(positive_part(-distances))
+    # A row at the mean distance has a share of 2 / n_rows of either side.
     return Shares(above, below, 0.0 * above[0] + 4.0 / max(rows.n_rows, 1))
 
 
 def class_shares(rows: LabelledRows) -> Shares:
-    """Count the classes on the sides and in the cells of the maps."""
+    """Return the shares of the classes on the sides and in the cells of the maps."""
     operator, y, n_classes, weights = rows.operator, rows.y, rows.n_classes, rows.weights
     classes = operator.to_device(np.arange(n_classes))
     xp = namespace(classes)
-    own_class = operator.to_device(y)[:, None] == classes
-    integers, unit = to_fixed_point(xp.where(own_class, operator.to_device(weights)[:, None], 0.0))
+    is_own = operator.to_device(y)[:, None] == classes
+    integers, unit = to_fixed_point(xp.where(is_own, operator.to_device(weights)[:, None], 0.0))
     inside = operator.mass(integers) * unit
     totals = total_of(integers, unit)
     columns = slice(1, 2) if n_classes == 2 else slice(None)
@@ -81,15 +81,15 @@ def class_shares(rows: LabelledRows) -> Shares:
     own_total = xp.where(totals[columns] > 0, totals[columns], 1.0)
     rest_total = xp.where(others > 0, others, 1.0)
     own, rest = inside[:, columns] / own_total, rest_inside / rest_total
-    # The weight of a row is that of a usual one: the unit of the weights does not matter.
-    usual = exact_total(weights) / max(weights.size, 1)
-    return Shares(own, rest, usual / own_total + usual / rest_total)
+    # One row has the mean weight, so that the unit of the weights does not matter.
+    mean = exact_total(weights) / max(weights.size, 1)
+    return Shares(own, rest, mean / own_total + mean / rest_total)
 
 
 def initial_signs(operator: Operator, shares: Shares, rule: str) -> Array:
-    """Return +1, -1 or 0 (no use) for each map and class; for cells, what is between.
+    """Return +1, -1 or 0 (useless) for each stump and class, and a number from -1 to 1 for cells.
 
-    See `signs_of_stumps` for the rule. Ferns know no such choice.
+    See `signs_of_stumps` for the rule, which ferns ignore.
     """
     xp = namespace(shares.own)
     is_cell = operator.to_device(operator.is_cell)[:, None]
@@ -123,10 +123,10 @@ def signs_of_stumps(shares: Shares, rule: str) -> Array:
 
 
 def signs_of_cells(shares: Shares) -> Array:
-    """Return the difference of the shares of each cell and class by their sum.
+    """Return the shrunk difference of both shares, as a part of their sum, in each cell.
 
-    It is near the sign of the difference in a cell of many rows most of which are on
-    one side, and near zero in a cell of few.
+    It is near the sign of the difference in a cell of many rows mostly of one kind, and near zero
+    in a cell of few rows.
 
     >>> own, rest = np.array([[0.001], [0.9]]), np.array([[0.0], [0.0]])
     >>> signs_of_cells(Shares(own, rest, np.array([0.002]))).ravel().round(2)

@@ -1,11 +1,11 @@
 """Step 1: the weights of the maps in the kernel.
 
-It finds one theta >= 0 per map for all classes, from pairs of a row and a class. A
-pair asks "is row i of class c?" and its maps are signed for class c. Every row gives the pair of
-its own class (label +1) and a few of wrong classes (label -1), drawn by a hash of the row's codes,
-so that neither the order of the rows nor their division among machines has any influence. With two
-classes both questions are one, so each row gives one pair. Of numbers, each row gives a pair for
-every target, whose label is the number.
+It learns one theta >= 0 per map for all classes, from pairs of a row and a class. A pair asks "is
+row i of class c?", and its maps have the signs of class c. Every row gives the pair of its own
+class (label +1) and a few of wrong classes (label -1), drawn by a hash of the row's codes, so that
+neither the order of the rows nor their division among machines has any influence. With two classes
+both questions are the same, so each row gives one pair. A row with numbers gives a pair for every
+target, whose label is the number.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mbkl.solvers.problem import LOSSES, Margins, Problem, Progress, Solution, g
 
 Array = NDArray[np.float64]
 
-# bfloat16 pieces that hold a vector to float32 precision, on a device.
+# Terms of type bfloat16 that add up to a vector in float32 precision, on a device.
 _PIECES = 3
 _BLOCK_MAPS = 4_096
 
@@ -58,12 +58,13 @@ def pairs_of_a_row(rows: LabelledRows, negatives_per_positive: int) -> int:
 
 
 def pairs_of(rows: LabelledRows, negatives_per_positive: int) -> Pairs:
-    """Return the pairs of all rows, each with its own class and at most so many others."""
+    """Return the pairs of all rows: the own class of each and at most so many wrong ones."""
     y, every_row = rows.y, np.arange(rows.y.size)
     if rows.numbers is not None:
         n_columns = rows.numbers.n_columns
-        own, columns = np.tile(every_row, n_columns), np.repeat(np.arange(n_columns), y.size)
-        return Pairs(own, columns, rows.numbers.values[y].T.ravel(), rows.weights[own])
+        of_pair, columns = np.tile(every_row, n_columns), np.repeat(np.arange(n_columns), y.size)
+        labels = rows.numbers.values[y].T.ravel()
+        return Pairs(of_pair, columns, labels, rows.weights[of_pair])
     if rows.n_classes == 2:
         labels = np.where(y == 1, 1, -1).astype(np.int8)
         return Pairs(every_row, np.zeros_like(every_row), labels, rows.weights)
@@ -74,8 +75,8 @@ def pairs_of(rows: LabelledRows, negatives_per_positive: int) -> Pairs:
     labels = np.tile(np.array([1] + [-1] * n_wrong, dtype=np.int8), y.size)
     of_pair = np.repeat(every_row, 1 + n_wrong)
     order = np.argsort(classes, kind="stable")
-    own = of_pair[order]
-    return Pairs(own, classes[order], labels[order], rows.weights[own])
+    of_pair = of_pair[order]
+    return Pairs(of_pair, classes[order], labels[order], rows.weights[of_pair])
 
 
 def _wrong_classes(hashes, y, n_classes: int, n_wrong: int) -> NDArray[np.intp]:
@@ -117,7 +118,7 @@ class SignedMaps:
         return self.by_class[0].n_slots
 
     def to_device(self, array, dtype=None) -> Array:
-        """Return an array where the operator computes: here."""
+        """Return the array as it is, since this operator computes on the CPU."""
         return array
 
     @property
@@ -128,17 +129,17 @@ class SignedMaps:
     @property
     def is_chained(self) -> NDArray[np.bool_]:
         """Which maps are nested in the one to their left."""
-        # No fern is: the sum over the columns of a map has at most one term.
+        # No fern is nested, and a stump has one column, so the sum has at most one term.
         return self.by_class[0].collect(self.by_class[0].is_chained) > 0
 
     @property
     def is_signed(self) -> NDArray[np.bool_]:
-        """Which maps tell some class from the others."""
+        """Which maps have a sign for some class."""
         return self.by_class[0].collect(np.abs(self.signs).sum(axis=1)) > 0
 
     def keep_maps(self, kept: NDArray[np.bool_]) -> SignedMaps:
         """Return the operator of some of the maps."""
-        by_class = tuple(own.keep_maps(kept) for own in self.by_class)
+        by_class = tuple(maps.keep_maps(kept) for maps in self.by_class)
         before, after = self.by_class[0], by_class[0]
         signs = np.zeros((after.n_columns, len(by_class)))
         signs[after.spread(after.is_map)] = self.signs[before.spread(kept & self.is_map)]
@@ -146,16 +147,16 @@ class SignedMaps:
 
     def forward(self, theta: Array) -> Array:
         pairs = zip(self.by_class, self.signs.T[:, :, None], strict=True)
-        return np.concatenate([own.forward(signs * own.spread(theta)) for own, signs in pairs])
+        return np.concatenate([maps.forward(signs * maps.spread(theta)) for maps, signs in pairs])
 
     def adjoint(self, residuals: Array) -> Array:
         return self.adjoint_and_total(residuals)[0]
 
     def adjoint_and_total(self, residuals: Array) -> tuple[Array, Array]:
         pulls, totals = np.zeros((self.n_columns, 1)), np.zeros(1)
-        for c, (own, piece) in enumerate(zip(self.by_class, self._split(residuals), strict=True)):
-            pull, total = own.adjoint_and_total(piece)
-            pulls += own.collect(self.signs[:, [c]] * pull)
+        for c, (maps, piece) in enumerate(zip(self.by_class, self._split(residuals), strict=True)):
+            pull, total = maps.adjoint_and_total(piece)
+            pulls += maps.collect(self.signs[:, [c]] * pull)
             totals += total
         return pulls, totals
 
@@ -166,30 +167,32 @@ class SignedMaps:
     def products(self, weights: Array) -> tuple[Array, Array, Array, Array]:
         total = np.zeros(1)
         mean, diagonal, neighbour = np.zeros((3, self.n_columns, 1))
-        for c, (own, piece) in enumerate(zip(self.by_class, self._split(weights), strict=True)):
+        for c, (maps, piece) in enumerate(zip(self.by_class, self._split(weights), strict=True)):
             sign = self.signs[:, [c]]
-            own_total, own_mean, own_diagonal, own_neighbour = own.products(piece)
-            total += own_total
-            mean += own.collect(sign * own_mean)
-            diagonal += own.collect(sign**2 * own_diagonal)
-            own_neighbour[1:] *= sign[1:] * sign[:-1]
-            neighbour += own.collect(own_neighbour)
+            class_total, class_mean, class_diagonal, class_neighbour = maps.products(piece)
+            total += class_total
+            mean += maps.collect(sign * class_mean)
+            diagonal += maps.collect(sign**2 * class_diagonal)
+            class_neighbour[1:] *= sign[1:] * sign[:-1]
+            neighbour += maps.collect(class_neighbour)
         return total, mean, diagonal, neighbour
 
     def dense(self) -> Array:
         """Return S itself, of shape (n_pairs, n_columns)."""
-        return np.concatenate([own.signed(self.signs[:, c]) for c, own in enumerate(self.by_class)])
+        pairs = zip(self.by_class, self.signs.T, strict=True)
+        return np.concatenate([maps.signed(signs) for maps, signs in pairs])
 
     def take(self, rows: NDArray[np.intp]) -> SignedMaps:
         bounds = self._bounds()
         cuts = np.searchsorted(rows, bounds)
         by_class = tuple(
-            own.take(rows[cuts[c] : cuts[c + 1]] - bounds[c]) for c, own in enumerate(self.by_class)
+            maps.take(rows[cuts[c] : cuts[c + 1]] - bounds[c])
+            for c, maps in enumerate(self.by_class)
         )
         return SignedMaps(by_class, self.signs)
 
     def _bounds(self) -> NDArray[np.intp]:
-        return np.cumsum([0] + [own.n_rows for own in self.by_class])
+        return np.cumsum([0] + [maps.n_rows for maps in self.by_class])
 
     def _split(self, values: Array) -> list[Array]:
         return np.split(values, self._bounds()[1:-1])
@@ -202,19 +205,21 @@ class SignedMaps:
 class DevicePairs:
     """The signed maps S on pairs as a matrix on a device, transposed: a line per map.
 
-    There are tens of thousands of pairs at most, so that the matrix fits, and reading it once
-    is the fastest way to multiply with it. Its entries are 0, +1 and -1 for stumps, exact in
-    bfloat16, and between for ferns, which are fewer.
+    The matrix of tens of thousands of pairs fits in memory, and reading it is the fastest way to
+    multiply with it. The entries of stumps are 0, +1 and -1, exact in bfloat16; those of ferns,
+    which are fewer, lie between.
     """
 
     matrices: tuple[Values, ...]  # (n_slots, n_pairs): those of each family
-    families: tuple[Ladder | FreeCells, ...]  # how the maps hang together
+    families: tuple[Ladder | FreeCells, ...]  # cells of the maps of each family
 
     @classmethod
     def of(cls, operator: Operator, pairs: Pairs, signs: Values) -> DevicePairs:
         """Form the matrix of some pairs."""
         rows, classes = operator.to_device(pairs.rows), operator.to_device(pairs.classes)
-        matrices = operator.of_columns(lambda block, own: _signed(block, rows, classes, own), signs)
+        matrices = operator.of_columns(
+            lambda block, part: _signed(block, rows, classes, part), signs
+        )
         return cls(tuple(matrices), tuple(block.cells for block in operator.blocks))
 
     @property
@@ -231,7 +236,7 @@ class DevicePairs:
 
     @property
     def is_chained(self) -> NDArray[np.bool_]:
-        """Which maps are nested in the one to their left: no fern is."""
+        """Which maps are nested in the one to their left; ferns never are."""
         return np.concatenate([cells.collect(cells.is_chained) > 0 for cells in self.families])
 
     @property
@@ -264,8 +269,8 @@ class DevicePairs:
         """Return the matrix of some of the maps."""
         bounds = np.cumsum([len(matrix) for matrix in self.matrices])[:-1]
         kept_maps = [
-            cells.keep_lines(matrix, own)
-            for matrix, cells, own in zip(
+            cells.keep_lines(matrix, kept_lines)
+            for matrix, cells, kept_lines in zip(
                 self.matrices, self.families, np.split(kept, bounds), strict=True
             )
         ]
@@ -290,7 +295,7 @@ def _product(left: Values, right: Values) -> Values:
     torch = require("torch", "gpu")
     if left.dtype != torch.bfloat16:
         return (left @ right.to(left.dtype)).double()
-    # A product of eight columns: pieces of the vector, whose sum it is.
+    # A fast product has eight columns, of which the first hold terms that add up to the vector.
     columns = left.new_zeros((right.shape[0], 8))
     rest = right[:, 0].double()
     for number in range(_PIECES):
@@ -325,7 +330,7 @@ class KernelProblem:
 
     operator: Any
     pairs: Pairs
-    loss: str  # smooth: no method here is good at the kink of the hinge with many pairs
+    loss: str  # a smooth one, as the solvers are slow at the kink of the hinge with many pairs
 
     @classmethod
     def of(
@@ -343,7 +348,7 @@ class KernelProblem:
         return cls(kind.of(rows.operator, pairs, signs), pairs, loss)
 
     def margins(self, cost: float) -> Margins:
-        """Return the losses of the pairs, as functions of their scores; a cost for all of them."""
+        """Return the losses of the pairs, whose costs sum to the given one."""
         place, pairs = self.operator.to_device, self.pairs
         costs = cost / pairs.weights.sum() * place(pairs.weights)
         labels = place(pairs.labels)[:, None]
@@ -355,8 +360,8 @@ class KernelProblem:
     def smallest_cost(self) -> float:
         """The cost up to which all weights are zero, in closed form.
 
-        With all weights zero the scores are the best constant; a map enters when its
-        pull on the pairs exceeds the unit price of its weight.
+        With all weights zero the score is the best constant; a map enters when its gradient
+        exceeds one, the price of its weight.
         """
         margins = self.margins(float(self.pairs.weights.sum()))
         scores = 0.0 * margins.costs
@@ -373,16 +378,16 @@ class KernelProblem:
         max_iter: int,
         progress: Progress = go_on,
     ) -> tuple[Solution, Solution]:
-        """Return where the solver ended, and the solution with weights near zero set to zero."""
+        """Return the solver's solution, and the same with weights near zero set to zero."""
         margins = self.margins(cost)
         interior = solve(Problem(self.operator, margins), start, tol, max_iter, progress)
         return interior.on_host(), rounded(self.operator, margins, interior, tol).on_host()
 
 
 def rounded(operator: Any, margins: Margins, solution: Solution, tol: float) -> Solution:
-    """Set the weights on their way to zero to zero; update objective and gap.
+    """Set weights that converge to zero to zero; update objective and gap.
 
-    Where so many are on their way that the gap would exceed tol, they stay.
+    If the gap would then exceed tol, they stay.
     """
     useful = operator.is_signed
     result = _keep_weights(operator, margins, solution, is_positive(solution) & useful)
@@ -394,8 +399,8 @@ def rounded(operator: Any, margins: Margins, solution: Solution, tol: float) -> 
 def is_positive(solution: Solution) -> NDArray[np.bool_]:
     """Say which weights are positive at the solution.
 
-    Weight and slack are complementary: one of the two goes to zero. They are
-    compared in their own units, the mean weight and the price of one.
+    Weight and slack are complementary: one of the two goes to zero. They are compared in units
+    of the mean weight and of the price, which is one.
     """
     weights, slack = to_host(solution.weights)[:, 0], to_host(solution.slack)[:, 0]
     mean = weights.sum() / max(int((weights > 0).sum()), 1)

@@ -1,9 +1,9 @@
 """Codes with labels and weights, and the operations on them that steps and searches need.
 
-Rows have an order of their own, that of a hash of their codes: the result of a fit then
-depends neither on the order in which they come nor on where they are. Equal rows (the same
-codes and class) are merged, so that a row of weight two is the same as two rows. Few rows are
-put in that order; many stay where they are, and know their place in it.
+Rows are ordered by a hash of their codes: the result of a fit then depends neither on the order
+in which they come nor on where they are stored. Equal rows (the same codes and class) are merged,
+so that a row of weight two is the same as two rows. Few rows are sorted by their hashes; many stay
+in the order in which they are stored, and `rank` holds their places in the order of the hashes.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ Array = NDArray[np.float64]
 
 @dataclass
 class SharedGram:
-    """The kernel matrix of all rows, computed once, of which subsets have their own."""
+    """The kernel matrix of some of the rows, as a block of that of all rows, computed once."""
 
     whole: Callable[[], Array]  # returns the matrix of all rows
-    rows: NDArray[np.intp]  # (n_rows,): which of them these are
+    rows: NDArray[np.intp]  # (n_rows,): numbers of these rows among all rows
 
     def take(self, rows: NDArray[np.intp]) -> SharedGram:
         return SharedGram(self.whole, self.rows[rows])
@@ -39,28 +39,28 @@ class SharedGram:
         return self.beside(self)
 
     def beside(self, others: SharedGram) -> Array:
-        """Return the kernel of these rows and others of the same matrix."""
-        whole = self.whole()
-        is_all = all(np.array_equal(own, np.arange(len(whole))) for own in (self.rows, others.rows))
-        return whole if is_all else block_of(whole, self.rows, others.rows)
+        """Return the kernel between these rows and others of the same matrix."""
+        whole, both = self.whole(), (self.rows, others.rows)
+        is_all = all(np.array_equal(rows, np.arange(len(whole))) for rows in both)
+        return whole if is_all else block_of(whole, *both)
 
 
 @dataclass
 class LabelledRows:
-    """Rows of known class."""
+    """Rows of known class, or with numbers."""
 
     operator: Operator
     y: NDArray[np.intp]  # (n_rows,): class of each row
-    n_classes: int  # of numbers, how many different ones there are
+    n_classes: int  # with numbers, how many levels they have
     weights: Array  # (n_rows,): positive
     seed: int  # of the hashes
-    # (n_rows,): place of each row in the order of their own, where they are not in it
+    # (n_rows,): place of each row in the order of the hashes; None if rows are in that order
     rank: NDArray[np.intp] | None = None
-    gram: SharedGram | None = None  # the kernel matrix of the rows, where it is shared
-    numbers: Numbers | None = None  # what y stands for, where it is no class
-    # (n_rows_before,): of merged rows, in which of them each of the rows before is
+    gram: SharedGram | None = None  # the kernel matrix of the rows, if it is shared
+    numbers: Numbers | None = None  # the numbers whose levels y holds, if it holds no classes
+    # (n_rows_before,): of merged rows, the merged row of each row before merging
     places: NDArray[np.intp] | None = None
-    # (n_rows, 2): see `row_hashes`, where they are known
+    # (n_rows, 2): hashes that are already computed; see `row_hashes`
     known_hashes: NDArray[np.uint64] | None = None
 
     @cached_property
@@ -71,7 +71,7 @@ class LabelledRows:
 
     @property
     def hashed(self) -> LabelledRows:
-        """The same rows with hashes that parts of them need not find again."""
+        """The same rows with computed hashes, which subsets reuse."""
         return replace(self, known_hashes=self.hashes)
 
     @property
@@ -98,7 +98,7 @@ class LabelledRows:
 
     @cached_property
     def merged(self) -> LabelledRows:
-        """The same rows with equal ones merged; few are collected in the order of their own."""
+        """The same rows with equal ones merged; few are collected in the order of their hashes."""
         integers, unit = to_fixed_point(self.weights[:, None])
         rows, mass, places = merge_equal_rows(self.hashes, self.y, integers[:, 0])
         weights = mass * unit
@@ -106,27 +106,27 @@ class LabelledRows:
             few = self.hashed.take(rows)
             few = replace(few, operator=few.operator.collected(), weights=weights, rank=None)
             return replace(few, places=places)
-        # Row rows[order[i]] is the i-th where they are, and the order[i]-th in their own order.
+        # Row rows[order[i]] is the i-th as stored, and the order[i]-th in the order of the hashes.
         order = np.argsort(rows)
         kept = self if rows.size == self.y.size else self.take(rows[order])
         places = np.argsort(order)[places]
         return replace(kept, weights=weights[order], rank=order, places=places)
 
     def first(self, n_rows: int) -> NDArray[np.intp]:
-        """Return the numbers of the first rows in the order of their own: as good as random."""
+        """Return the numbers of the first rows in the order of the hashes: a random sample."""
         order = np.arange(self.n_rows) if self.rank is None else np.argsort(self.rank)
         return order[:n_rows]
 
     def some_here(self, n_rows: int) -> LabelledRows:
-        """Return at most so many of the first rows, in memory, in the order of their own."""
+        """Return at most so many of the first rows, in memory and in the order of the hashes."""
         some = self.take(self.first(n_rows))
         return replace(some, operator=some.operator.collected(), rank=None)
 
     def folds(self, n_folds: int) -> NDArray[np.intp]:
         """Divide the rows of each class into folds of equal weight by a hash of their codes.
 
-        Rows with numbers are divided all together. Equal rows go to the same fold, so a weight of
-        two is the same as two rows.
+        Rows with numbers are divided without regard to y. Equal rows go to the same fold, so a
+        weight of two is the same as two rows.
         """
         hashes = row_hashes(self.operator, self.seed + 1)[:, 0]
         integers, _ = to_fixed_point(self.weights[:, None])
@@ -142,18 +142,18 @@ class LabelledRows:
         return folds
 
     def copies(self, n_rows: int | None = None) -> Array:
-        """Return how many samples each of the rows, or of the first ones, stands for.
+        """Return how many equal samples each row, or each of the first ones, was merged from.
 
-        Rows with numbers count for one, as growth holds out all that are equal.
+        Rows with numbers count as one sample, as growth holds out equal rows together.
         """
         if self.numbers is not None:
             return np.ones(self.n_rows)[:n_rows]
         return copies_of(self.hashes[:, 0].tolist(), self.weights)[:n_rows]
 
     def balanced(self, n_rows: int) -> LabelledRows:
-        """Return at most so many rows, as many of each class as there are or is fair.
+        """Return at most so many rows, in the order of their hashes, with classes balanced.
 
-        They are in the order of their own.
+        Of each class they are all rows or an equal quota.
         """
         rows = np.arange(self.y.size)
         if rows.size > n_rows:
@@ -162,7 +162,7 @@ class LabelledRows:
             quota = equal_quota(np.bincount(kinds), n_rows)
             rows = np.sort(smallest_of_kinds(hashes, kinds, quota))
         chosen = self if rows.size == self.y.size else self.take(rows)
-        # First as they come, which reads a file once, then in their own order.
+        # Take rows as they are stored, which reads a file once, and sort them afterwards.
         return chosen if chosen.rank is None else chosen.take(np.argsort(chosen.rank))
 
 
@@ -173,9 +173,9 @@ def row_hashes(operator: Operator, seed: int) -> NDArray[np.uint64]:
 
 
 def cell_numbers(operator: Operator, seed: int) -> Array:
-    """Return two random numbers for each cell, to be added up over the groups of a row.
+    """Return two random integers for each cell, whose sums over the groups of a row are exact.
 
-    They are integers small enough for all sums to be exact in float64.
+    They are so small that float64 holds all sums.
     """
     bits = 52 - max(operator.n_groups, 1).bit_length()
     generator = np.random.Generator(np.random.Philox(seed))
@@ -188,7 +188,7 @@ def hashes_of(sums: Array, seed: int) -> NDArray[np.uint64]:
 
 
 def mix(values: NDArray[np.uint64], salt) -> NDArray[np.uint64]:
-    """Return other random numbers for each salt."""
+    """Return pseudo-random numbers from values, different ones for each salt."""
     with np.errstate(over="ignore"):
         times = np.uint64(1) + np.asarray(salt, np.uint64)
         return scramble(values + GOLDEN * times)
@@ -197,7 +197,7 @@ def mix(values: NDArray[np.uint64], salt) -> NDArray[np.uint64]:
 def merge_equal_rows(
     hashes: NDArray[np.uint64], y: NDArray[np.intp], weights: NDArray[np.int64]
 ) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.intp]]:
-    """Return one of each set of equal rows, their weights, and in which set each row is.
+    """Return one row of each set of equal ones, the weights of the sets, and the set of each row.
 
     Sets are in the order of their hashes.
 

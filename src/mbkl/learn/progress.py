@@ -1,6 +1,6 @@
-"""Stages of a fit: timed, shown when asked for, open to callbacks, and kept in a file.
+"""Stages of a fit: they are timed, printed on demand, open to callbacks, and kept in a file.
 
-From that file a fit that was killed goes on. A stage's result is a data class of arrays and
+A fit that was killed resumes from that file. The result of a stage is a data class of arrays and
 numbers. The file is a NumPy archive with an array for each field, and is replaced as a whole: it
 is never half-written.
 """
@@ -40,7 +40,7 @@ __all__ = ["CallbackSupportMixin", "Progress", "with_callbacks"]
 
 T = TypeVar("T")
 _IDENTITY = "identity"
-# These do not change what is learned, or are kept (the seed) or compared (the folds) otherwise.
+# Parameters that do not change the model, or whose effect is checked otherwise (seed and folds).
 _WITHOUT_EFFECT = {
     "cache_folder",
     "checkpoint",
@@ -57,8 +57,8 @@ class Progress:
     """Time the stages of one fit, print them, and call the estimator's callbacks.
 
     The estimator's `verbose` decides what is printed: 1 for stages, 2 for iterations. Its
-    `max_time`, if it has one, is when solvers are told to stop. Stages that are `saved` need not
-    be run again.
+    `max_time`, if it has one, is the time after which solvers are told to stop. Stages in the
+    checkpoint `saved` are not run again.
     """
 
     def __init__(self, estimator, saved: Checkpoint | None = None) -> None:
@@ -81,13 +81,13 @@ class Progress:
         return (time.perf_counter() - self._began) / self._max_time
 
     def reason_to_stop(self) -> str | None:
-        """Return why solvers are to end with what they have, or None."""
+        """Return why solvers are to stop early, or None."""
         if self._stopped_by_callback:
             return "a callback asked to"
         return f"max_time={self._max_time:g} s is over" if self.used() >= 1.0 else None
 
     def recall(self, stage: str, kind: type[T], compute: Callable[[], T]) -> T:
-        """Return the result of a stage, from the checkpoint where it is there."""
+        """Return the result of a stage, from the checkpoint if it is there."""
         if self._saved is None:
             return compute()
         return self._saved.recall(stage, kind, compute, lambda: self.reason_to_stop() is None)
@@ -114,8 +114,8 @@ class Progress:
             if context is not None:
                 task = context.subcontext(task_name="iteration")
                 task.call_on_fit_task_begin(estimator=self._estimator)
-                wish = task.call_on_fit_task_end(estimator=self._estimator)
-                self._stopped_by_callback |= bool(wish)
+                is_stopped = task.call_on_fit_task_end(estimator=self._estimator)
+                self._stopped_by_callback |= bool(is_stopped)
             return solution.n_iter > 0 and self.reason_to_stop() is not None
 
         self._nested.append(0.0)
@@ -125,11 +125,11 @@ class Progress:
             if context is not None:
                 context.call_on_fit_task_end(estimator=self._estimator)
             elapsed = time.perf_counter() - began
-            # A stage within a stage counts once.
-            own = elapsed - self._nested.pop()
+            # The time of a nested stage counts for that stage alone.
+            without_nested = elapsed - self._nested.pop()
             if self._nested:
                 self._nested[-1] += elapsed
-            self.timings[name] = self.timings.get(name, 0.0) + own
+            self.timings[name] = self.timings.get(name, 0.0) + without_nested
         if self._estimator.verbose:
             print(f"[mbkl] {name}: {elapsed:.2f} s", flush=True)
 
@@ -173,9 +173,9 @@ class Checkpoint:
     def recall(
         self, stage: str, kind: type[T], compute: Callable[[], T], finished=lambda: True
     ) -> T:
-        """Return the result of a stage, a data class: as kept, or computed and kept.
+        """Return the stored result of a stage, a data class; compute and store it if missing.
 
-        `finished` says after the computation whether it ran to its end; else it is not kept.
+        It is stored only if `finished` says afterwards that the computation was not cut short.
         """
         prefix = f"{stage}/"
         if any(name.startswith(prefix) for name in self._stored):
@@ -216,7 +216,7 @@ def _plain_arrays(arrays) -> Iterator[np.ndarray]:
 
 
 def _pack(result, prefix: str) -> dict[str, np.ndarray]:
-    """Return the fields as arrays, those of data classes within by longer names."""
+    """Return the fields as arrays by name; names of nested data classes contain their field."""
     packed: dict[str, np.ndarray] = {}
     for field in fields(result):
         value, name = getattr(result, field.name), f"{prefix}{field.name}"
@@ -247,13 +247,13 @@ def _read(path: Path, identity: str) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as archive:
             stored = dict(archive)
-        own = str(stored[_IDENTITY])
+        stored_identity = str(stored[_IDENTITY])
     except Exception as error:  # whatever the file may be
         raise ValueError(
             f"checkpoint={str(path)!r} is not a readable checkpoint. "
             "Delete the file to start the fit anew."
         ) from error
-    if own != identity:
+    if stored_identity != identity:
         raise ValueError(
             f"checkpoint={str(path)!r} is that of a fit with other data, parameters or another "
             "version. Delete the file or name another one."

@@ -1,15 +1,15 @@
-"""A barrier method for weights that must not be negative: Step 1 with many pairs.
+"""A barrier method for non-negative weights: Step 1 with many pairs.
 
-Thousands of nearly parallel maps make it hard to guess which weights are zero, and methods
-that move along the boundary spend their time on changing guesses. An interior point lets all
-weights shrink together: the number of iterations hardly depends on the number of maps, and
-the barrier is a diagonal term that the chain preconditioner takes in exactly. Newton systems
-involve the rows inside the margin alone, which is why this is many times faster than
-`primal_dual` until rows change sides with every step; then that method takes over.
+With thousands of nearly parallel maps it is hard to guess which weights are zero, and active-set
+methods spend their time on changing the set. An interior point lets all weights shrink together:
+the number of iterations hardly depends on the number of maps, and the barrier is a diagonal term
+that the chain preconditioner handles exactly. Newton systems involve only the rows inside the
+margin, so this is many times faster than `primal_dual` until rows enter and leave the margin with
+every step; then that method takes over.
 
-Most weights end at zero, and are never computed. The maps that pull most tell where others are
-needed: these are added round by round, and those on their way to zero left out, until the
-certificate, which is that of all maps, is good enough.
+Most weights end at zero, and are never computed. The solver works on some of the maps. In each
+round it adds the maps with the largest violations and drops maps whose weights converge to zero,
+until the duality gap, which is that of all maps, is small enough.
 """
 
 from __future__ import annotations
@@ -36,15 +36,13 @@ from mbkl.solvers.problem import Problem, Progress, Solution, go_on, positive_pa
 
 Array = NDArray[np.float64]
 
-# Inexact Newton steps: the certificate asks for residuals below tol, and a step
-# in ten times less work beats an exact one.
+# Newton systems are solved inexactly: an exact step takes ten times the work and gains less.
 _CG_ACCURACY = 0.1
-# So many steps shorter than this tell of rows that change sides: all others are far longer.
+# After so many steps shorter than this, rows enter and leave the margin with every step.
 _SHORT, _MOST_SHORT = 0.1, 3
-# Slacks to start with are away from zero by this share of the largest violation: near the
-# solution of a similar problem, or far from any.
+# First slacks are above zero by this share of the largest violation: after a warm and a cold start.
 _NEAR, _FAR = 0.03, 0.1
-# Maps with a weight below this share of the mean will most likely end at zero.
+# Maps with a weight below this share of the mean most likely end at zero.
 _UNLIKELY = 0.03
 # Tolerance of the first round.
 _FIRST_GOAL = 0.1
@@ -52,11 +50,10 @@ _FIRST_GOAL = 0.1
 _NEXT_GOAL = 0.1
 # Tolerance of the last round, as a share of `tol`.
 _LAST_GOAL = 0.7
-# A round that leaves more than this share of the gap has gained nothing.
+# Maps are dropped only after a round that reduces the gap below this share.
 _GAINED = 0.9
-# Most rounds.
 _ROUNDS = 30
-# Maps of the first round, and those that others add, at least.
+# Fewest maps that may be added in a round.
 _FEWEST_ADDED = 100
 
 
@@ -69,51 +66,51 @@ def minimise(
 ) -> Solution:
     """Minimise a problem of Step 1; see `mbkl.solvers.problem`.
 
-    Begin with some of the maps, and add in each round those that are worth their price. One pass
-    over all maps a round tells which these are, and the duality gap of the whole problem. Some maps
-    on few pairs are solved for exactly, with their matrix.
+    Begin with some of the maps, and add in each round maps whose pull exceeds their price. One pass
+    over all maps in each round gives their pulls and the duality gap of the whole problem. With few
+    pairs the matrix of the current maps is formed.
     """
     operator, margins = problem.operator, problem.margins
-    is_few = problem.n_rows <= limits.FEW_PAIRS and is_numpy(margins.costs)
-    solve = _densely if is_few else _by_passes
+    has_few_pairs = problem.n_rows <= limits.FEW_PAIRS and is_numpy(margins.costs)
+    solve = _solve_densely if has_few_pairs else _solve_by_passes
     if start is None:
-        kept = _is_missing(operator, -_pull_of_nothing(problem), _FEWEST_ADDED)
+        kept = _is_missing(operator, -_pull_at_zero(problem), _FEWEST_ADDED)
     else:
         kept = _is_likely(start)
     n_iter, gap, last_goal = 0, np.inf, _LAST_GOAL * tol
-    goal, is_told_to_end = max(_FIRST_GOAL, last_goal), False
+    goal, is_stopped = max(_FIRST_GOAL, last_goal), False
 
-    def tell(so_far: Solution) -> bool:
-        nonlocal is_told_to_end
-        is_told_to_end = progress(replace(so_far, n_iter=n_iter + so_far.n_iter))
-        return is_told_to_end
+    def report(so_far: Solution) -> bool:
+        nonlocal is_stopped
+        is_stopped = progress(replace(so_far, n_iter=n_iter + so_far.n_iter))
+        return is_stopped
 
     for _ in range(_ROUNDS):
         kept = kept & operator.is_map
         near = start and replace(start, weights=start.weights[kept], slack=None)
-        small, scores = solve(problem, kept, near, goal, max_iter - n_iter, tell)
+        small, scores = solve(problem, kept, near, goal, max_iter - n_iter, report)
         solution, gradient = _for_all_maps(problem, kept, small, scores)
         solution.n_iter = n_iter = n_iter + small.n_iter
-        is_over = is_told_to_end or not small.is_within(goal).all()
-        if is_over or solution.is_within(tol).all():
+        is_cut_short = is_stopped or not small.is_within(goal).all()
+        if is_cut_short or solution.is_within(tol).all():
             return solution
         likely = _is_likely(solution)
-        # Near the end what is dropped is missed again, and elsewhere where nothing was gained.
+        # Near the end, or after a round that gained little, dropped maps would be added again.
         if _FIRST_GOAL < solution.relative_gap < _GAINED * gap:
             kept = likely
         gap = solution.relative_gap
         most = max(int(likely.sum()), _FEWEST_ADDED)
         kept = kept | _is_missing(operator, to_host(gradient)[:, 0], most)
         goal, start = max(_NEXT_GOAL * gap, last_goal), solution
-    solution = _follow(problem, _inside(problem, solution), tol, max_iter - n_iter, tell)
+    solution = _follow(problem, _inside(problem, solution), tol, max_iter - n_iter, report)
     return replace(solution, n_iter=n_iter + solution.n_iter)
 
 
 # ------------------------------------------------------------- some of the maps
 
 
-def _pull_of_nothing(problem: Problem) -> Array:
-    """Return how much each map would gain where all weights are zero."""
+def _pull_at_zero(problem: Problem) -> Array:
+    """Return the pull of each map, minus the derivative of the loss, where all weights are zero."""
     margins = problem.margins
     scores = 0.0 * margins.costs
     intercept = margins.best_intercept(scores, scores[0])
@@ -121,21 +118,21 @@ def _pull_of_nothing(problem: Problem) -> Array:
     return to_host(problem.operator.adjoint(margins.signed(supports)))[:, 0]
 
 
-def _by_passes(problem: Problem, kept, near: Solution | None, goal, max_iter, progress):
+def _solve_by_passes(problem: Problem, kept, near: Solution | None, goal, max_iter, progress):
     """Solve for some of the maps; return the solution and its scores."""
     fewer = replace(problem, operator=problem.operator.keep_maps(kept))
-    own = fewer.operator.is_map
+    is_map = fewer.operator.is_map
     if near is not None:
         weights = problem.operator.to_device(np.zeros(fewer.shape))
-        weights[own] = problem.operator.to_device(near.weights)
+        weights[is_map] = problem.operator.to_device(near.weights)
         near = replace(near, weights=weights)
     small = _follow(fewer, _inside(fewer, near), goal, max_iter, progress)
     scores = fewer.operator.forward(small.weights)
-    return replace(small, weights=small.weights[own], slack=small.slack[own]), scores
+    return replace(small, weights=small.weights[is_map], slack=small.slack[is_map]), scores
 
 
-def _densely(problem: Problem, kept, near: Solution | None, goal, max_iter, progress):
-    """Solve for some of the maps exactly, with their matrix."""
+def _solve_densely(problem: Problem, kept, near: Solution | None, goal, max_iter, progress):
+    """Solve for some of the maps with their matrix; return the solution and its scores."""
     fewer = problem.operator.keep_maps(kept)
     matrix = fewer.dense()[:, fewer.is_map]
     small = primal_dual.minimise(
@@ -146,7 +143,7 @@ def _densely(problem: Problem, kept, near: Solution | None, goal, max_iter, prog
 
 
 def _for_all_maps(problem: Problem, kept, small: Solution, scores: Values):
-    """Return the solution for some of the maps as one for all, and its gradient."""
+    """Return the solution for some of the maps as a solution for all, and its gradient."""
     operator = problem.operator
     weights = operator.to_device(np.zeros(problem.shape))
     weights[kept] = small.weights
@@ -157,13 +154,13 @@ def _for_all_maps(problem: Problem, kept, small: Solution, scores: Values):
 
 
 def _is_likely(solution: Solution) -> NDArray[np.bool_]:
-    """Say which weights are not on their way to zero."""
+    """Say which weights most likely stay positive."""
     weights = to_host(solution.weights)[:, 0]
     return weights > _UNLIKELY * weights[weights > 0].mean()
 
 
 def _is_missing(operator, gradient: Array, most: int) -> NDArray[np.bool_]:
-    """Say which maps would lower the objective; of many the best of each run of neighbours."""
+    """Say which maps would lower the objective; of many, the best of each run of neighbours."""
     missing = operator.is_map & (gradient < 0.0)
     if missing.sum() > most:
         chained = operator.is_chained[1:]
@@ -178,7 +175,7 @@ def _is_missing(operator, gradient: Array, most: int) -> NDArray[np.bool_]:
 
 
 def _follow(problem: Problem, solution: Solution, tol, max_iter, progress) -> Solution:
-    """Follow the central path from a point inside."""
+    """Follow the central path from an interior point."""
     if solution.supports is not None:
         return _with_supports(problem, solution, tol, max_iter, progress)
     operator, margins = problem.operator, problem.margins
@@ -201,8 +198,8 @@ def _follow(problem: Problem, solution: Solution, tol, max_iter, progress) -> So
         step = NewtonSystem(operator, curvature, penalty).solve(-reduced, _CG_ACCURACY)
         slack_step = barrier / weights - slack - penalty * step
         slack_length = within(slack, slack_step)
-        # Weights that would become negative stop short of zero, each by itself: one of
-        # thousands should not shorten the step of all.
+        # Truncate the step of each weight that would become negative, since a common step length
+        # would be short with thousands of weights.
         step = namespace(step).maximum(step, -TO_BOUNDARY * weights)
         change = operator.forward(step)
         shift = -weighted_means(change, curvature)
@@ -221,14 +218,14 @@ def _follow(problem: Problem, solution: Solution, tol, max_iter, progress) -> So
 
 
 def _with_supports(problem: Problem, solution: Solution, tol, max_iter, progress) -> Solution:
-    """Go on by steps that rows which change sides do not shorten."""
+    """Continue with the primal-dual method, whose steps stay long as rows cross the margin."""
     left = max_iter - solution.n_iter
-    rest = primal_dual.minimise(problem, solution, tol, left, progress)
-    return replace(rest, n_iter=solution.n_iter + rest.n_iter)
+    final = primal_dual.minimise(problem, solution, tol, left, progress)
+    return replace(final, n_iter=solution.n_iter + final.n_iter)
 
 
 def _inside(problem: Problem, start: Solution | None) -> Solution:
-    """Return a point well inside: equal weights at their best scale, or near a start."""
+    """Return an interior point: near a start, else equal weights at their best scale."""
     operator, margins = problem.operator, problem.margins
     supports = None if start is None else start.supports
     if start is None:
@@ -244,11 +241,12 @@ def _inside(problem: Problem, start: Solution | None) -> Solution:
 
 
 def _rise(margins, weights, step, barrier: float, scores, change):
-    """Return a function that says how a step changes the objective with its barrier."""
+    """Return the change of the objective with its barrier as a function of the step length."""
     before, total = margins.value(scores), step.sum(axis=0)
 
     def rise(length: Values) -> Values:
-        wall = namespace(step).log1p(length * step / weights).sum(axis=0)
-        return margins.value(scores + length * change) - before + length * total - barrier * wall
+        logarithms = namespace(step).log1p(length * step / weights).sum(axis=0)
+        loss = margins.value(scores + length * change) - before
+        return loss + length * total - barrier * logarithms
 
     return rise

@@ -1,4 +1,4 @@
-"""Which solver a problem gets, by its sizes; `mbkl.engine.limits` holds the numbers."""
+"""The choice of the solver by the size of a problem; `mbkl.engine.limits` holds the limits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mbkl.solvers.problem import (
     smoothing_path,
 )
 
-# All solvers: here the type checker holds them to the contract.
+# All solvers: the type checker verifies here that they follow the contract.
 SOLVERS: tuple[Minimise, ...] = (
     barrier.minimise,
     gram_newton.minimise,
@@ -48,17 +48,17 @@ def may_use_gram(n_rows: int, n_weights: int) -> bool:
 
 
 def may_leave_out(operator, loss: str) -> bool:
-    """Say whether rows of classes can be scored by all others while they are solved for."""
+    """Say whether Step 2 of classes can give leave-one-out scores."""
     return loss == "squared_hinge" and not operator.many_at_once
 
 
 def is_for_device(operator, n_problems: int) -> bool:
-    """Say whether so many problems are solved sooner at once than through a kernel matrix."""
+    """Say whether so many problems are solved faster on a device than by a kernel matrix."""
     return operator.many_at_once and n_problems >= limits.PROBLEMS_AT_ONCE
 
 
 def _solver_of(problem: Problem) -> Minimise:
-    """Return what solves a problem fastest."""
+    """Return the fastest solver of a problem."""
     if problem.penalty is None:
         return barrier.minimise
     if problem.operator.many_at_once:
@@ -73,7 +73,7 @@ def _solver_of(problem: Problem) -> Minimise:
 
 
 def _along_the_path(problem: Problem, start, tol, max_iter, progress) -> Solution:
-    """Minimise each loss of the smoothing path, from the solution of the one before."""
+    """Minimise each loss of the smoothing path, starting from the solution before."""
     n_iter, solution = 0, start
     for loss in smoothing_path(problem.margins.loss):
         stage = replace(problem, margins=replace(problem.margins, loss=loss))
@@ -84,24 +84,25 @@ def _along_the_path(problem: Problem, start, tol, max_iter, progress) -> Solutio
 
 
 def _on_device(problem: Problem, start, tol, max_iter, progress) -> Solution:
-    """Solve all columns at once, on a device, where weights stay that are needed no further."""
+    """Solve all columns at once on a device; weights that are not needed stay there."""
     solution = _along_the_path(problem, start, tol, max_iter, progress)
     return solution.on_host(problem.operator.to_host) if problem.needs_weights else solution
 
 
 def _with_gram(problem: Problem, start, tol, max_iter, progress) -> Solution:
-    """Solve through the kernel matrix; columns that rounding stops, of few rows, by its root."""
-    tell = SharedProgress(progress)
-    solution = gram_newton.minimise(problem, start, tol, max_iter, tell)
+    """Solve by the kernel matrix; of few rows solve columns that rounding stops by its root."""
+    shared = SharedProgress(progress)
+    solution = gram_newton.minimise(problem, start, tol, max_iter, shared)
     stuck = np.flatnonzero(~solution.is_within(tol))
-    is_told_to_end = solution.n_iter == max_iter or tell.is_told_to_stop
-    # What rounding leaves of a squared error is all there is.
+    is_cut_short = solution.n_iter == max_iter or shared.is_told_to_stop
+    # A squared error is solved in one step, which the root does not improve.
     may_help = problem.n_rows <= limits.FEW_ROWS_STUCK
     may_help &= not isinstance(problem.margins.loss, SquaredError)
-    if stuck.size and not is_told_to_end and may_help:
+    if stuck.size and not is_cut_short and may_help:
         exact = _with_root(problem.columns(stuck), None, tol, max_iter, progress)
         variables = ("weights", "supports")
-        names = [name for name in variables if _both_have(name, solution, exact)]
+        both = [(name, getattr(solution, name), getattr(exact, name)) for name in variables]
+        names = [name for name, old, new in both if old is not None and new is not None]
         better = (exact.gap < solution.gap[stuck]) & bool(names)
         stuck, better = stuck[better], np.flatnonzero(better)
         for name in (*names, "intercept", "objective", "gap"):
@@ -109,23 +110,19 @@ def _with_gram(problem: Problem, start, tol, max_iter, progress) -> Solution:
     return solution
 
 
-def _both_have(name: str, one: Solution, other: Solution) -> bool:
-    return getattr(one, name) is not None and getattr(other, name) is not None
-
-
 def _with_root(problem: Problem, start, tol, max_iter, progress) -> Solution:
-    """Solve through a root of the kernel matrix, by steps that a kink does not shorten.
+    """Solve by a root of the kernel matrix and interior points, whose steps a kink leaves long.
 
-    It begins anew whatever the start, and so finds the same whatever was solved before.
+    The start is ignored, so that the solution does not depend on what was solved before.
     """
     assert problem.gram is not None
     assert problem.penalty is not None
     maps = RootMaps.of(problem.gram())
-    alike = replace(problem, operator=maps, penalty=maps.penalty)
-    columns = (alike.columns(np.array([column])) for column in range(problem.shape[1]))
-    own = [primal_dual.minimise(each, None, tol, max_iter, progress) for each in columns]
-    solution = joined(own)
-    if not np.isfinite(solution.weights).all():  # rows of which some weigh nothing beside others
+    by_root = replace(problem, operator=maps, penalty=maps.penalty)
+    columns = (by_root.columns(np.array([column])) for column in range(problem.shape[1]))
+    solved = [primal_dual.minimise(each, None, tol, max_iter, progress) for each in columns]
+    solution = joined(solved)
+    if not np.isfinite(solution.weights).all():  # weights of rows that differ extremely
         return _along_the_path(problem, None, tol, max_iter, progress)
     supports = maps.combinations(solution.weights)
     weights = problem.operator.adjoint(supports) / problem.penalty[:, None]

@@ -10,12 +10,11 @@ with alpha' = label * support the signed supports of the scores. On the other ro
 alpha', which is zero for the squared hinge: its rows I are the support vectors. A squared error
 is solved in one step. The matrix K serves all columns, all costs and all folds.
 
-The factor of the last step also tells how each row would be scored without it: to leave one of
-the samples out that row i stands for divides what its score lacks by 1 - h, where h is the
-share of that sample in its own score. As long as the others stay on their side of the margin
-that is exact, and rows that are right by more than the margin change nothing at all; with a squared
-error it always is. The rows that are asked for are the last ones of the factor: its corner has all
-that is needed.
+The Cholesky factor of the last step also gives leave-one-out scores: without one of the samples
+that row i was merged from, its residual is divided by 1 - h, where h is the leverage of that
+sample. This is exact as long as the other rows stay on their side of the margin, and always with a
+squared error; rows outside the margin have no influence at all. The rows with such scores come last
+in the factor, so that its lower right corner suffices.
 """
 
 from __future__ import annotations
@@ -47,10 +46,11 @@ Array = NDArray[np.float64]
 _STEPS = 0.5 ** np.arange(12)
 # Relative to the largest diagonal entry: rows of equal codes make a singular matrix.
 _RIDGE = 1e-12
-# Steps are computed in single precision, in half of the time, if the tolerance is at least the
-# first of these, and 1 / curvature at least the second times the largest of the kernel matrix.
-_ENOUGH_FOR_HALF = 1e-4, 1e-3
-_LARGEST_OF_HALF = 1e30
+# Steps are computed in single precision, which takes half of the time, if the tolerance and the
+# ratio of 1 / curvature to the largest entry of the kernel matrix are at least these, and
+# 1 / curvature is below the last one.
+_SINGLE_FROM_TOL, _SINGLE_FROM_RATIO = 1e-4, 1e-3
+_LARGEST_SINGLE = 1e30
 
 
 def minimise(
@@ -62,34 +62,32 @@ def minimise(
 ) -> Solution:
     """Minimise each column of a problem of Step 2; see `mbkl.solvers.problem`.
 
-    The supports of the start, where it has any, are where to begin. A column may end early,
-    where rounding hides any descent: at costs at which a row weighs more than the kernel
-    matrix has digits.
+    Supports of the start, if it has any, serve as a warm start. A column ends early when rounding
+    errors exceed any descent: at costs beyond the precision of the kernel matrix.
     """
     assert problem.gram is not None
     assert problem.penalty is not None
     gram, operator = problem.gram(), problem.operator
-    # Rows that a kernel matrix is formed of have an order of their own.
+    # Rows with a kernel matrix are in the order of their hashes, so that plain sums do.
     margins = replace(problem.margins, total=partial(np.sum, axis=0))
-    half = gram if tol < _ENOUGH_FOR_HALF[0] else gram.astype(np.float32)
+    single = gram if tol < _SINGLE_FROM_TOL else gram.astype(np.float32)
     copies = None if problem.copies is None else problem.copies()
     n_columns = margins.labels.shape[1]
-    tell = SharedProgress(progress)
+    shared = SharedProgress(progress)
     with one_blas_thread():
         begin, system = None if start is None else start.supports, None
         if begin is None:
-            begin, system = _common_start(gram, half, margins)
+            begin, system = _common_start(gram, single, margins)
 
         def solve(column: int) -> Solution:
-            one = margins.columns(np.array([column]))
-            own = begin[:, column]
-            return _minimise_column(gram, half, one, own, tol, max_iter, tell, copies, system)
+            one, alpha = margins.columns(np.array([column])), begin[:, column]
+            return _minimise_column(gram, single, one, alpha, tol, max_iter, shared, copies, system)
 
         if operator.n_threads == 1 or n_columns == 1 or len(gram) < limits.WORTH_THREADS:
             solution = joined([solve(column) for column in range(n_columns)])
         else:
-            # An interrupt does not wait for the other columns.
-            with ThreadPoolExecutor(operator.n_threads) as pool, tell:
+            # As a context the shared progress stops all columns at an interrupt.
+            with ThreadPoolExecutor(operator.n_threads) as pool, shared:
                 solution = joined(list(pool.map(solve, range(n_columns))))
     pull = operator.adjoint(solution.supports) if problem.needs_weights else None
     solution.weights = None if pull is None else pull / problem.penalty[:, None]
@@ -97,13 +95,13 @@ def minimise(
 
 
 def _common_start(
-    gram: Array, half: NDArray[np.floating], margins: Margins
+    gram: Array, single: NDArray[np.floating], margins: Margins
 ) -> tuple[Array, _NewtonSystem | None]:
-    """Return the Newton points of all columns from no weights at all, on a part of the rows.
+    """Return supports after one Newton step from zero for all columns, on the first rows.
 
-    There all rows are curved, alike in all columns, and one factor serves them all. The
-    first rows (in an order that is random) tell well enough which rows will matter. A squared error
-    is solved by the step of all rows, whose system is returned too.
+    At zero weights all rows have the same curvature in all columns, which share one factor. The
+    first rows are a random part, and enough for a start. A squared error is solved by the step
+    of all rows, whose system is returned too.
     """
     n_rows, is_solved = len(gram), isinstance(margins.loss, SquaredError)
     is_all = n_rows < limits.WORTH_A_COMMON_PART or is_solved
@@ -113,7 +111,7 @@ def _common_start(
     curvature = few.curvature(shifted)
     if not (curvature > 0).all() or (curvature != curvature[:, :1]).any():
         return start, None
-    system = _NewtonSystem.of(gram[first, first], half[first, first], few, shifted)
+    system = _NewtonSystem.of(gram[first, first], single[first, first], few, shifted)
     start[first], _ = system.solution()
     return start, system if is_solved else None
 
@@ -126,26 +124,26 @@ def factor_of(matrix: Array, curvature: Array):
 
 
 def _solved(factor, targets: Array) -> Array:
-    """Return what the system of a factor has for a solution."""
+    """Return the solution of the linear system with this Cholesky factor."""
     targets = np.asfortranarray(targets, dtype=factor[0].dtype)
     return cho_solve(factor, targets, overwrite_b=True, check_finite=False).astype(np.float64)
 
 
 def _minimise_column(
     gram: Array,
-    half: NDArray[np.floating],
+    single: NDArray[np.floating],
     margins: Margins,
     alpha: Array,
     tol: float,
     max_iter: int,
-    tell: SharedProgress,
+    shared: SharedProgress,
     copies: Array | None,
     system: _NewtonSystem | None,
 ) -> Solution:
     """Minimise one column; its solution has supports, and no weights yet.
 
-    `half` is the kernel matrix with as many digits as steps need, the system that of the step to
-    alpha, if any. With copies, each of the first rows is scored without one of so many.
+    `single` is the kernel matrix in the precision of the steps, the system that of the step to
+    alpha, if any. Copies ask for leave-one-out scores of the first rows, one for each entry.
     """
     scores = gram @ alpha
     intercept = margins.best_intercept(scores[:, None], np.zeros(1))
@@ -153,10 +151,10 @@ def _minimise_column(
         shifted = scores[:, None] + intercept
         objective, gap = _assess(gram, margins, alpha, scores, shifted)
         solution = Solution(np.zeros((0, 1)), intercept, objective, gap, n_iter, alpha[:, None])
-        done = solution.is_within(tol)[0] or n_iter == max_iter or tell.has_failed
-        if tell(solution) or done:
+        done = solution.is_within(tol)[0] or n_iter == max_iter or shared.has_failed
+        if shared(solution) or done:
             break
-        system = _NewtonSystem.of(gram, half, margins, shifted)
+        system = _NewtonSystem.of(gram, single, margins, shifted)
         proposal, level = (each[..., 0] for each in system.solution())
         new_scores = gram @ proposal
         before = 0.5 * float(alpha @ scores) + float(margins.value(shifted)[0])
@@ -168,8 +166,8 @@ def _minimise_column(
         guess = intercept + step * (level - intercept)
         intercept = margins.best_intercept(scores[:, None], guess)
     if copies is not None:
-        system = system or _NewtonSystem.of(gram, half, margins, shifted)
-        solution.left_out = _left_out_scores(system, margins, shifted, copies)
+        system = system or _NewtonSystem.of(gram, single, margins, shifted)
+        solution.left_out = _leave_one_out_scores(system, margins, shifted, copies)
     return solution
 
 
@@ -177,23 +175,23 @@ def _assess(gram, margins: Margins, alpha, scores, shifted) -> tuple[Array, Arra
     """Return objective and duality gap."""
     objective = 0.5 * float(alpha @ scores) + margins.exact_value(shifted)
     support = margins.support(shifted)
-    pulled = margins.signed(support)[:, 0]
-    dual = margins.dual_value(support) - 0.5 * float(pulled @ (gram @ pulled))
+    signed = margins.signed(support)[:, 0]
+    dual = margins.dual_value(support) - 0.5 * float(signed @ (gram @ signed))
     return objective, positive_part(objective - dual)
 
 
 @dataclass(frozen=True)
 class _NewtonSystem:
-    """The quadratic model around scores, on the rows where the loss is curved."""
+    """The quadratic model of the objective around scores, on the rows where the loss is curved."""
 
-    rows: NDArray[np.intp]  # from the last to the first
-    curvature: Array
-    target: Array  # (n_curved_rows, n_columns)
-    others: Array  # (n_rows, n_columns)
-    factor: tuple | None
+    rows: NDArray[np.intp]  # (n_curved_rows,): from the last to the first
+    curvature: Array  # (n_curved_rows,)
+    target: Array  # (n_curved_rows, n_columns): right-hand side
+    others: Array  # (n_rows, n_columns): alpha of the rows J, zero on the rows I
+    factor: tuple | None  # Cholesky factor of K_II + 1 / D; None without curved rows
 
     @classmethod
-    def of(cls, gram, half, margins: Margins, shifted: Array) -> _NewtonSystem:
+    def of(cls, gram, single, margins: Margins, shifted: Array) -> _NewtonSystem:
         """Return the model of columns with the same curvature."""
         curvature = margins.curvature(shifted)[:, 0]
         rows = np.flatnonzero(curvature)[::-1]
@@ -205,14 +203,14 @@ class _NewtonSystem:
             target -= gram[rows] @ others
         factor = None
         if rows.size:
-            is_enough = 1.0 / curvature.max() >= _ENOUGH_FOR_HALF[1] * gram.diagonal().max()
-            is_in_range = 1.0 / curvature.min() < _LARGEST_OF_HALF
-            digits = half if is_enough and is_in_range else gram
-            factor = factor_of(block_of(digits, rows, rows), curvature)
+            is_enough = 1.0 / curvature.max() >= _SINGLE_FROM_RATIO * gram.diagonal().max()
+            is_in_range = 1.0 / curvature.min() < _LARGEST_SINGLE
+            kernel = single if is_enough and is_in_range else gram
+            factor = factor_of(block_of(kernel, rows, rows), curvature)
         return cls(rows, curvature, target, others, factor)
 
     def solution(self) -> tuple[Array, Array]:
-        """Return where the model has its minimum: supports and level of each column."""
+        """Return the minimum of the model: signed supports and intercept of each column."""
         alpha = self.others.copy()
         if self.factor is None:
             return alpha, np.zeros(alpha.shape[1])
@@ -223,38 +221,38 @@ class _NewtonSystem:
         alpha[self.rows] = solved[:, :-1] - level * constant
         return alpha, level
 
-    def own_shares(self, n_rows: int) -> Array:
-        """Return which share of the score of each of the first rows is due to itself."""
-        shares = np.zeros(n_rows)
+    def leverages(self, n_rows: int) -> Array:
+        """Return the leverage of each of the first rows: the share of its score due to itself."""
+        leverages = np.zeros(n_rows)
         first = self.rows < n_rows
         if self.factor is None or not first.any():
-            return shares
+            return leverages
         corner = self.factor[0][np.ix_(first, first)]
         (trtri,) = get_lapack_funcs(("trtri",), (corner,))
-        # Nobody has set what is above the diagonal.
+        # LAPACK leaves the entries above the diagonal undefined.
         columns = np.tril(trtri(corner, lower=1)[0])
         constant = _solved(self.factor, np.ones(self.rows.size))
         inverse = np.einsum("ij,ij->j", columns, columns) - constant[first] ** 2 / constant.sum()
-        shares[self.rows[first]] = 1.0 - inverse / self.curvature[first]
-        return np.clip(shares, 0.0, 1.0 - 1e-6)
+        leverages[self.rows[first]] = 1.0 - inverse / self.curvature[first]
+        return np.clip(leverages, 0.0, 1.0 - 1e-6)
 
 
-def _left_out_scores(
+def _leave_one_out_scores(
     system: _NewtonSystem, margins: Margins, shifted: Array, copies: Array
 ) -> Array:
-    """Return the scores of the first rows, each without one of the samples that it stands for."""
+    """Return the scores of the first rows, each without one of the samples merged into it."""
     n_rows = copies.size
     margins, shifted = margins.rows(slice(n_rows)), shifted[:n_rows]
-    shares = (system.own_shares(n_rows) / copies)[:, None]
+    leverages = (system.leverages(n_rows) / copies)[:, None]
     pull, curvature = margins.signed(margins.support(shifted)), margins.curvature(shifted)
-    lacking = np.divide(pull, curvature, out=np.zeros_like(pull), where=curvature > 0)
-    return shifted - lacking * shares / (1.0 - shares)
+    residuals = np.divide(pull, curvature, out=np.zeros_like(pull), where=curvature > 0)
+    return shifted - residuals * leverages / (1.0 - leverages)
 
 
 def _line_search(
     margins: Margins, alpha, scores, intercept, proposal, new_scores, level, before
 ) -> float:
-    """Return the best of some steps, or zero where none lowers the objective."""
+    """Return the best of some step lengths, or zero if none lowers the objective."""
     move, change = proposal - alpha, new_scores - scores
     linear, square = float(move @ scores), float(move @ change)
     quadratic = 0.5 * float(alpha @ scores)
@@ -266,6 +264,6 @@ def _line_search(
         value = penalty + float(margins.value(moved)[0])
         if value < lowest:
             best, lowest = float(step), value
-        elif best:  # along a line the objective falls, then rises
+        elif best:  # the objective is convex along the line: shorter steps are worse
             break
     return best

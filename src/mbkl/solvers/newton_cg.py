@@ -1,16 +1,15 @@
 """Newton's method with conjugate gradients over the maps, for Step 2 with a smooth loss.
 
-All columns share the passes over the data that give scores and gradients. Each has a
-Newton system of its own, since each has other rows inside the margin: only the rows on which
-the loss is curved matter, so the system is solved on a copy of just these rows' codes.
+All columns share the passes over the data that give scores and gradients. Each column has its own
+Newton system, which depends only on the rows where its loss is curved: those inside its margin. So
+the system is solved on a copy of the codes of these rows.
 
-Neighbouring maps of one group split almost the same rows, so their columns are
-almost parallel and the condition number of a group grows with the square of its
-number of maps; a diagonal preconditioner does nothing about it. But nested maps
-form a Markov chain: given a map, those to its left and right are uncorrelated.
-The inverse of a group's Gram matrix is therefore tridiagonal and follows from
-the diagonal and the products of neighbours alone. With signs that differ from
-class to class (Step 1) the chain is an approximation, for one class it is exact.
+Neighbouring maps of one group split almost the same rows, so their columns are almost parallel and
+the condition number of a group grows with the square of its number of maps; a diagonal
+preconditioner does not help. But nested maps form a Markov chain: given a map, those to its left
+and right are uncorrelated. The inverse of a group's Gram matrix is therefore tridiagonal and
+follows from the diagonal and the products of neighbours alone. With signs that differ from class to
+class (Step 1) the chain is an approximation, for one class it is exact.
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ from mbkl.engine.arrays import (
 )
 from mbkl.solvers.problem import Problem, Progress, Solution, go_on, positive_part
 
-# Relative to the objective: below this a smoothed loss, whose duality gap never
-# closes, is solved as well as rounding allows.
+# Stop at steps that gain less than this share of the objective: the duality gap of a smoothed loss
+# never closes.
 _SMALLEST_GAIN = 1e-9
 _SMALLEST_GAIN_SINGLE = 1e-6
 _MAX_CG_ITER = 250
 _MOST_HALVINGS = 40
-_ENOUGH = 1e-4
-# Relative to the largest diagonal entry: maps that split no row with weight have
-# zero curvature, and identical ones a correlation of exactly one.
+_SUFFICIENT_DECREASE = 1e-4
+# Ridge relative to the largest diagonal entry: maps that split no row with weight have zero
+# curvature, and identical maps a correlation of exactly one.
 _RIDGE = 1e-9
 
 
@@ -53,8 +52,8 @@ def minimise(
 ) -> Solution:
     """Minimise all columns side by side; see `mbkl.solvers.problem`.
 
-    The Newton systems of all columns are solved at once, each on all rows, where that is hardly
-    slower than to solve one; elsewhere one by one.
+    On a device the Newton systems of all columns are solved at once, each on all rows, which takes
+    hardly longer than one; elsewhere they are solved one by one.
     """
     operator, margins = problem.operator, problem.margins
     assert problem.penalty is not None
@@ -66,14 +65,14 @@ def minimise(
     nowhere = np.inf + intercept
     solution = Solution(1.0 * weights, 1.0 * intercept, 1.0 * nowhere, nowhere)
     smallest_gain = _SMALLEST_GAIN if scores.itemsize == 8 else _SMALLEST_GAIN_SINGLE
-    columns = np.arange(nowhere.shape[0])  # those not solved yet
+    columns = np.arange(nowhere.shape[0])  # columns that are not solved yet
     first_size = np.nan * intercept
     for solution.n_iter in range(max_iter + 1):
-        rest = problem.columns(columns)
+        unsolved = problem.columns(columns)
         intercept = solution.intercept[columns]
-        intercept = rest.margins.best_intercept(scores[:, columns], intercept)
+        intercept = unsolved.margins.best_intercept(scores[:, columns], intercept)
         solution.intercept[columns] = intercept
-        solution.objective[columns], solution.gap[columns], gradient = rest.assess(
+        solution.objective[columns], solution.gap[columns], gradient = unsolved.assess(
             solution.weights[:, columns], scores[:, columns], intercept
         )
         closed = solution.is_within(tol)[columns]
@@ -87,11 +86,11 @@ def minimise(
         each = [slice(k, k + 1) for k in range(columns.size)]
         groups = [slice(None)] if operator.many_at_once else each
         directions, sizes = xp.empty_like(gradient), xp.empty_like(gradient[0])
-        for own in groups:
-            system = NewtonSystem(operator, curvature[:, own], penalty)
-            sizes[own] = system.size(gradient[:, own])
-            accuracy = _accuracy(sizes[own], first_size[columns[own]])
-            directions[:, own] = system.solve(-gradient[:, own], accuracy)
+        for group in groups:
+            system = NewtonSystem(operator, curvature[:, group], penalty)
+            sizes[group] = system.size(gradient[:, group])
+            accuracy = _accuracy(sizes[group], first_size[columns[group]])
+            directions[:, group] = system.solve(-gradient[:, group], accuracy)
         first_size[columns] = xp.fmax(first_size[columns], sizes)
         change = operator.forward(directions)
         shifts = -weighted_means(change, curvature)
@@ -110,14 +109,14 @@ def minimise(
 
 
 def _accuracy(size: Values, first_size: Values) -> Values:
-    """Return how far to solve: loosely at first, then tighter as the gradient shrinks."""
+    """Return the accuracy of the Newton systems, which increases as the gradient shrinks."""
     xp = namespace(size)
     share = size / xp.fmax(first_size, size)
     return xp.fmin(0.5 * share**0.5, 0.0 * share + 0.25)
 
 
 def _rise(margins, penalty, weights, directions, scores, change):
-    """Return a function that says how steps along the directions change the objectives."""
+    """Return the change of the objectives as a function of the steps along the directions."""
     linear = (penalty * weights * directions).sum(axis=0)
     square = (penalty * directions**2).sum(axis=0)
     before = margins.value(scores)
@@ -135,8 +134,8 @@ def _rise(margins, penalty, weights, directions, scores, change):
 class NewtonSystem:
     """The Hessian Z' diag(curvature) Z + diag(penalty), with the intercept eliminated.
 
-    Several columns are systems of their own that share the passes: for a device, where that is
-    hardly slower than one. Elsewhere there is one column.
+    Several columns are independent systems that share the passes over the codes: on a device they
+    take hardly longer than one. Elsewhere there is one column.
     """
 
     def __init__(self, operator, curvature: Values, penalty: Values) -> None:
@@ -150,7 +149,7 @@ class NewtonSystem:
         self._preconditioner = ChainPreconditioner(diagonal, neighbour, penalty, longest)
 
     def size(self, gradient: Values) -> Values:
-        """Return the norms of the gradients that the preconditioner induces."""
+        """Return the norms of the gradients in the metric of the preconditioner."""
         return positive_part(dot(gradient, self._preconditioner.solve(gradient))) ** 0.5
 
     def solve(self, right: Values, accuracy: Values) -> Values:
@@ -165,9 +164,9 @@ class NewtonSystem:
 
 
 def _centred(operator, curvature: Values) -> tuple[Values, Values, Values]:
-    """Return the means of all maps, and their products with themselves and their neighbours.
+    """Return the means of all maps, and the centred products with themselves and neighbours.
 
-    Eliminating the intercept centres the maps.
+    Maps are centred by the elimination of the intercept.
     """
     xp = namespace(curvature)
     total, mean, diagonal, neighbour = operator.products(curvature)
@@ -178,13 +177,13 @@ def _centred(operator, curvature: Values) -> tuple[Values, Values, Values]:
 
 
 def weighted_means(scores: Values, weights: Values) -> Values:
-    """Return the weighted mean of each column, zero where all weights are."""
+    """Return the weighted mean of each column, zero if all weights are zero."""
     totals = exact_sum(weights)
     return exact_sum(weights * scores) / namespace(totals).where(totals > 0, totals, 1.0)
 
 
 def dot(left: Values, right: Values) -> Values:
-    """Inner product of each column, whose bits do not depend on the threads of a library."""
+    """Return the inner products of the columns, with bits that do not depend on BLAS threads."""
     return (left * right).sum(axis=0)
 
 
@@ -197,8 +196,7 @@ def conjugate_gradient(
 ) -> tuple[Values, int]:
     """Solve product(x) = right until the preconditioned residual is small.
 
-    Columns are systems of their own that share the calls; each one stands still when it
-    is solved.
+    Columns are independent systems that share the calls; a solved column no longer changes.
 
     >>> matrix = np.diag([1.0, 2.0])
     >>> x, _ = conjugate_gradient(lambda v: matrix @ v, np.copy, np.ones(2), 1e-9, 9)
@@ -229,10 +227,10 @@ def conjugate_gradient(
 
 
 def descend(rise: Callable[[Values], Values], slope: Values) -> tuple[Values, Values]:
-    """Halve steps of one until each lowers its objective by a share of what the slope promises.
+    """Backtracking line search: halve steps of one until the decrease is sufficient.
 
     Slopes are derivatives at a step of zero, and `rise` returns the changes of the objectives for
-    given steps. Returned are steps, zero where none lowers the objective enough, and gains.
+    given steps. Returned are the steps, zero if none is sufficient, and the gains.
 
     >>> descend(lambda step: 2.0 * step**2 - step, np.array([-1.0]))
     (array([0.25]), array([0.125]))
@@ -241,7 +239,7 @@ def descend(rise: Callable[[Values], Values], slope: Values) -> tuple[Values, Va
     steps = 0.0 * slope + 1.0
     for _ in range(_MOST_HALVINGS):
         change = rise(steps)
-        enough = change <= _ENOUGH * steps * slope
+        enough = change <= _SUFFICIENT_DECREASE * steps * slope
         if enough.all():
             return steps, -change
         steps = xp.where(enough, steps, steps / 2)
@@ -252,11 +250,11 @@ def descend(rise: Callable[[Values], Values], slope: Values) -> tuple[Values, Va
 
 
 class ChainPreconditioner:
-    """Solve (G + diag(penalty)) x = r, with G given by its chain.
+    """Solve (G + diag(penalty)) x = r for a matrix G of chains.
 
-    That is its diagonal, and neighbour[k] = G[k - 1, k], zero where a group begins. The length of
-    the longest chain saves a device steps. Arrays may have one column, and tensors several, each a
-    system of its own.
+    G is given by its diagonal and by neighbour[k] = G[k - 1, k], zero where a group begins. The
+    length of the longest chain saves steps on a device. Arrays may have one column, and tensors
+    several, each an independent system.
 
     >>> import numpy as np
     >>> G = np.array([[2.0, 1.0], [1.0, 2.0]])
@@ -275,16 +273,15 @@ class ChainPreconditioner:
         correlation = xp.zeros_like(variance)
         correlation[1:] = neighbour[1:] / (deviation[1:] * deviation[:-1])
         correlation = xp.clip(correlation, _RIDGE - 1.0, 1.0 - _RIDGE)
-        # Each map given its left neighbour: the regression slope and what is left
-        # of the variance.
+        # Regress each map on its left neighbour: the slope, and the inverse residual variance.
         slope = xp.zeros_like(variance)
         slope[1:] = correlation[1:] * deviation[1:] / deviation[:-1]
         precision = 1.0 / (variance * (1.0 - correlation**2))
         self._main = 1.0 * precision
         self._main[:-1] += slope[1:] ** 2 * precision[1:]
         self._side = -slope[1:] * precision[1:]
-        # (inverse(P) + Q)^-1 = Q^-1/2 (I + Q^1/2 P Q^1/2)^-1 Q^1/2 P: no
-        # cancellation, however far apart the penalties are.
+        # (inverse(P) + Q)^-1 = Q^-1/2 (I + Q^1/2 P Q^1/2)^-1 Q^1/2 P has no cancellation, however
+        # different the penalties Q are.
         self._root = xp.sqrt(penalty)
         main = 1.0 + self._root**2 * self._main
         side = self._root[1:] * self._root[:-1] * self._side
@@ -304,10 +301,10 @@ class ChainPreconditioner:
 
 
 def _cyclic_reduction(main: Values, side: Values, longest: int) -> Callable[[Values], Values]:
-    """Return what solves with a symmetric tridiagonal matrix of short chains, in parallel steps.
+    """Return a parallel solver for a symmetric tridiagonal matrix of short chains.
 
-    Each step eliminates the neighbours at a distance and leaves those at twice that
-    distance, until it exceeds the longest chain.
+    Each step eliminates the neighbours at a distance and leaves those at twice the distance, until
+    it exceeds the longest chain.
     """
     xp = namespace(main)
     left, right = xp.zeros_like(main), xp.zeros_like(main)

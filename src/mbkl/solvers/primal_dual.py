@@ -1,10 +1,9 @@
 """A primal-dual interior-point method, with the supports of the rows as variables.
 
-With few rows, or at high costs, nearly all rows end on the margin. Which of them are
-inside then changes with every step of a method that follows the weights alone, and its
-steps shrink to nothing. Here the supports are variables of their own, with slacks that go
-to zero together with those of the weights: about twenty iterations whatever the cost, and
-the hinge loss needs no smoothing.
+With few rows, or at high costs, nearly all rows end on the margin. In a method with the weights
+as its only variables, rows then enter and leave the margin with every step, and the steps become
+tiny. Here the supports are variables as well, with slacks that go to zero together with those of
+the weights: it takes about twenty iterations at any cost, and the hinge loss needs no smoothing.
 
 Newton's method is applied to the optimality conditions
 
@@ -14,20 +13,19 @@ Newton's method is applied to the optimality conditions
     alpha * low = barrier,  (cost - alpha) * high = barrier,
     label'alpha = 0,    margin = label * (Z weights + b),
 
-with h the conjugate of the loss, and `low` or `high` absent where h keeps alpha from that
-bound by itself (and targets and tilts in their places, see `Margins`). With the slacks
-eliminated, and signed = label * alpha, steps obey
+with h the conjugate of the loss. `low` or `high` is absent where h itself keeps alpha from that
+bound; targets and tilts enter as in `Margins`. With the slacks eliminated, and
+signed = label * alpha, the steps satisfy
 
     ratio * d_weights - Z' d_signed     = target + Z' signed,
     Z d_weights + D d_signed + d_b      = residual,
     sum of d_signed                     = - sum of signed,
 
-with ratio = slack / weights (Step 1) or the penalty (Step 2) and a diagonal D. There are two
-ways on from here. Where the matrix Z is at hand and its rows are few, the weights are
-eliminated and a matrix of the size of the rows is factorised: exact, and good for several
-right-hand sides, as Mehrotra's predictor and corrector need them. Else the supports are
-eliminated, and a matrix of the size of the maps is factorised where these are few, or
-conjugate gradients run over the maps, as in any Newton step.
+with ratio = slack / weights (Step 1) or the penalty (Step 2) and a diagonal D. If the matrix Z is
+given and has few rows, the weights are eliminated and a matrix with an entry for each pair of rows
+is factorised: this is exact, and serves both right-hand sides of Mehrotra's predictor and
+corrector. Otherwise the supports are eliminated. The matrix of the maps that remains is factorised
+if they are few, and else the system is solved by conjugate gradients.
 """
 
 from __future__ import annotations
@@ -55,20 +53,18 @@ from mbkl.solvers.problem import (
 
 Array = NDArray[np.float64]
 
-# Steps of all variables have one length, so that an inaccurate one of a single row would
-# hold up all.
+# All variables share one step length, so that an inaccurate step of one row would shorten all.
 _CG_ACCURACY = 0.01
-# Mehrotra's steps can go in circles: what has not ended after so many goes on with plain ones.
+# Mehrotra's steps can cycle: after so many of them plain centred steps follow.
 _MOST_CORRECTED = 40
-# Relative to the largest entry of a kernel matrix.
+# Ridge relative to the largest entry of a kernel matrix.
 _RIDGE = 1e-10
-# Where to start from the solution of a similar problem: weights above zero by this share of
-# their mean; closer ones end at the boundary.
+# A warm start adds this share of the mean weight to all weights: points closer to the boundary
+# would stay there.
 _INSIDE = 0.01
-# Steps go at most this far towards a bound.
+# Steps go at most this share of the way to a bound.
 TO_BOUNDARY = 0.99
-# At very high costs the rows on the margin change with every step, and progress can end
-# before the gap closes.
+# Stop after so many iterations without progress: at very high costs rounding can keep the gap open.
 _PATIENCE = 30
 
 
@@ -105,7 +101,7 @@ class DenseMaps:
 
 @dataclass(frozen=True)
 class RootMaps(DenseMaps):
-    """As many maps as rows that have the same kernel: the columns of a root of its matrix."""
+    """A square matrix of maps with a given kernel: the Cholesky factor of its matrix."""
 
     kernel: Array  # (n_rows, n_rows): matrix @ matrix.T
 
@@ -123,18 +119,18 @@ class RootMaps(DenseMaps):
         return np.ones(len(self.kernel))
 
     def gram(self, ratio: Array) -> Array:
-        """Return the kernel matrix, the same at all points of Step 2: ratios are penalties."""
+        """Return the kernel matrix; in Step 2 ratios are the penalties, which are one here."""
         return self.kernel.copy()
 
     def combinations(self, weights: Array) -> Array:
-        """Return the combinations of the rows that weights of the maps stand for."""
+        """Return the signed supports of the rows that give the weights of the maps."""
         with one_blas_thread():
             return solve_triangular(self.matrix, weights, lower=True, trans="T")
 
 
 @dataclass
 class Point:
-    """Values (or steps) of all variables, and scores of the weights; None where there are none."""
+    """Values (or steps) of all variables, and scores of the weights; None for absent variables."""
 
     weights: Values
     slack: Values
@@ -145,14 +141,14 @@ class Point:
     scores: Values
 
     def moved(self, step: Point, length: float) -> Point:
-        """Return where a step leads."""
+        """Return the point after a step of this length."""
         pairs = ((getattr(self, each.name), getattr(step, each.name)) for each in fields(self))
         ahead = Point(*(None if old is None else old + length * new for old, new in pairs))
-        # With huge costs supports would end as zero, by which nothing can be divided.
+        # At huge costs supports would become zero, which are divisors.
         return replace(ahead, alpha=ahead.alpha.clip(min=NEARLY_NOTHING))
 
     def products(self, costs: Values) -> tuple[Values | None, Values | None, Values | None]:
-        """Return the complementary products of weights, low and high: zero at the solution."""
+        """Return the complementarity products of weights, low and high: zero at the solution."""
         return (
             None if self.slack is None else self.weights * self.slack,
             None if self.low is None else self.alpha * self.low,
@@ -169,7 +165,7 @@ def minimise(
 ) -> Solution:
     """Minimise a problem of one column; see `mbkl.solvers.problem`.
 
-    It is solved exactly where the operator is `DenseMaps`.
+    With `DenseMaps` for an operator the linear systems are solved exactly.
     """
     is_exact = isinstance(problem.operator, DenseMaps)
     ending = Ending(tol, max_iter, progress)
@@ -194,7 +190,7 @@ def minimise(
 
 
 def start_near(problem: Problem, start: Solution | None) -> Point:
-    """Return a point well inside: at a start, at equal weights (Step 1) or at none (Step 2)."""
+    """Return an interior point: near a start, else at equal weights (Step 1) or zero (Step 2)."""
     margins, operator = problem.margins, problem.operator
     loss, costs = margins.loss, margins.costs
     if start is not None:
@@ -207,13 +203,13 @@ def start_near(problem: Problem, start: Solution | None) -> Point:
         intercept = margins.best_intercept(scores, np.zeros(1))
     shifted, xp = scores + intercept, namespace(scores)
     alpha = margins.support(shifted)
-    # At the solution the supports are of the order of one in all.
+    # At the solution the sum of the supports is of the order of one.
     if loss.support_is_positive:
         mean = float(exact_sum(alpha)[0]) / problem.n_rows
         alpha = xp.clip(alpha, 0.1 * max(mean, 1.0 / problem.n_rows), np.inf)
     if loss.support_is_limited:
         alpha = xp.minimum(alpha, 0.95 * costs)
-    if start is not None:  # which saves iterations; elsewhere it saves none
+    if start is not None:  # balanced supports save iterations after a warm start only
         alpha = balanced(margins, alpha)
     row = loss.offset - margins.of(shifted) - loss.conjugate_slope(alpha, costs)
     slack = None
@@ -226,7 +222,7 @@ def start_near(problem: Problem, start: Solution | None) -> Point:
 
 
 def assessed(problem: Problem, point: Point) -> Solution:
-    """Return the solution so far, with the best intercept, and its duality gap."""
+    """Return the solution at a point, with the best intercept and the duality gap."""
     intercept = problem.margins.best_intercept(point.scores, point.intercept)
     supports = balanced(problem.margins, point.alpha)
     objective, gap, _ = problem.assess(point.weights, point.scores, intercept, supports)
@@ -234,9 +230,9 @@ def assessed(problem: Problem, point: Point) -> Solution:
 
 
 def balanced(margins: Margins, alpha: Values) -> Values:
-    """Return supports of which both signs have the same total, the smaller one.
+    """Return supports scaled so that both signs have the same total, the smaller one.
 
-    Those of any other are not feasible for the dual problem.
+    Others are not feasible for the dual problem.
     """
     xp = namespace(alpha)
     signed = margins.signed(alpha)
@@ -244,7 +240,7 @@ def balanced(margins: Margins, alpha: Values) -> Values:
     positive = exact_sum(xp.where(is_positive, signed, 0.0))
     negative = -exact_sum(xp.where(is_positive, 0.0, signed))
     smaller = xp.minimum(positive, negative)
-    # A sign that no row has leaves nothing of the other.
+    # If no row has one of the signs, the supports of the other become zero.
     shares = [smaller / xp.where(total > 0.0, total, 1.0) for total in (positive, negative)]
     less = xp.where(is_positive, *shares)
     if margins.tilts is None:
@@ -253,7 +249,7 @@ def balanced(margins: Margins, alpha: Values) -> Values:
 
 
 def longest(margins: Margins, point: Point, step: Point, share: float = TO_BOUNDARY) -> float:
-    """Return the longest step, at most one, this share of the way to the nearest bound."""
+    """Return the longest step length up to one, at most this share of that to the nearest bound."""
     lengths = [1.0]
     if margins.loss.support_is_positive:
         lengths.append(within(point.alpha, step.alpha, share))
@@ -270,7 +266,7 @@ def longest(margins: Margins, point: Point, step: Point, share: float = TO_BOUND
 
 
 class Newton:
-    """The conditions linearised at a point, for one or several aims."""
+    """The optimality conditions linearised at a point, for one or several barriers."""
 
     def __init__(self, problem: Problem, point: Point) -> None:
         self._problem, self._point = problem, point
@@ -295,32 +291,32 @@ class Newton:
         return list(self._point.products(self._problem.margins.costs))
 
     def _mean(self, products) -> float:
-        """Return the mean of the products, and None where there are none."""
-        there = [values for values in products if values is not None]
-        total = sum(float(exact_sum(values)[0]) for values in there)
-        return total / max(sum(values.shape[0] for values in there), 1)
+        """Return the mean of the products, zero without any."""
+        present = [values for values in products if values is not None]
+        total = sum(float(exact_sum(values)[0]) for values in present)
+        return total / max(sum(values.shape[0] for values in present), 1)
 
     def centred(self, centring: float) -> Point:
-        """Return the step after which all products are this share of their mean."""
-        aim = centring * self._mean(self._products)
-        return self._towards(aim, aim, aim)
+        """Return the step to products that all equal this share of their mean."""
+        barrier = centring * self._mean(self._products)
+        return self._step(barrier, barrier, barrier)
 
     def corrected(self) -> Point:
-        """Return the step that Mehrotra's method predicts and corrects."""
-        predictor = self._towards(0.0, 0.0, 0.0)
+        """Return the step of Mehrotra's predictor-corrector method."""
+        predictor = self._step(0.0, 0.0, 0.0)
         mean = self._mean(self._products)
-        if mean == 0.0:  # no bounds (logistic loss, free weights): plain damped Newton
+        if mean == 0.0:  # without bounds (logistic loss, free weights) this is a Newton step
             return predictor
         margins = self._problem.margins
         length = longest(margins, self._point, predictor, share=1.0)
         ahead = self._point.moved(predictor, length).products(margins.costs)
         centre = mean * (self._mean(ahead) / mean) ** 3
-        # What the linearisation neglects, as far as the predictor can tell.
+        # The second-order terms that the linearisation neglects, estimated by the predictor.
         errors = predictor.products(0.0)
-        return self._towards(*(centre - (0.0 if each is None else each) for each in errors))
+        return self._step(*(centre - (0.0 if each is None else each) for each in errors))
 
-    def _towards(self, weights_aim, low_aim, high_aim) -> Point:
-        """Return the step after which the complementary products have the given values."""
+    def _step(self, weights_aim, low_aim, high_aim) -> Point:
+        """Return the step to complementarity products with the given values."""
         problem, point, room = self._problem, self._point, self._room
         margins, loss, alpha = problem.margins, problem.margins.loss, point.alpha
         row = loss.offset - margins.of(point.scores + point.intercept)
@@ -360,7 +356,7 @@ class ExactSystem:
 
     def solve(self, target: Array, residual: Array, signed: Array):
         """Return the steps of weights, scores, signed supports and intercept."""
-        # The step of the weights is `fixed` plus what the step of the supports adds.
+        # `fixed` is the step of the weights for constant supports.
         fixed = (target + self._maps.adjoint(signed)) / self._ratio
         solved = self._solve(residual - self._maps.forward(fixed))
         shift = (solved + signed).sum(axis=0) / self._constant.sum(axis=0)
@@ -380,12 +376,12 @@ class DenseHessian:
         self._factor = cho_factor(hessian, lower=True, overwrite_a=True, check_finite=False)
 
     def solve(self, right: Array, accuracy: float) -> Array:
-        """Return the step of the weights; any accuracy is reached."""
+        """Return the step of the weights, which is exact whatever the accuracy."""
         return cho_solve(self._factor, right, check_finite=False)
 
 
 class MapSystem:
-    """The linearised conditions with the supports eliminated: for conjugate gradients, or exact."""
+    """The linearised conditions with the supports eliminated, in the space of the maps."""
 
     def __init__(self, operator, diagonal: Values, ratio: Values) -> None:
         self._operator, self._curvature = operator, 1.0 / diagonal
@@ -404,11 +400,11 @@ class MapSystem:
         return weights, scores, curvature * (residual - scores - shift), shift
 
 
-# ------------------------------------------- where to begin, how far to go, when to end
+# ------------------------------------------- starting points, step lengths and stopping
 
 
 def inside(weights: Values) -> Values:
-    """Return weights near the given ones, none of which is zero."""
+    """Return positive weights near the given ones."""
     return weights + _INSIDE * weights.mean()
 
 
@@ -424,7 +420,7 @@ def equal_weights(problem: Problem) -> tuple[Values, Values, Values]:
         intercept = margins.best_intercept(scaled, nothing)
         return 10.0**exponent + float(margins.value(scaled + intercept)[0])
 
-    # A start only: a tenth of a decade is near enough.
+    # For a start the scale to a tenth of a decade is precise enough.
     best = minimize_scalar(value, bounds=(-3.0, 4.0), method="bounded", options={"xatol": 0.1})
     scale = 10.0 ** float(best.x)
     weights, scores = scale * weights, scale * scores
@@ -432,20 +428,20 @@ def equal_weights(problem: Problem) -> tuple[Values, Values, Values]:
 
 
 def within(values: Values, step: Values, share: float = TO_BOUNDARY) -> float:
-    """Return the longest step, at most one, that goes this share of the way to zero."""
-    shrink = float((-step / values).max())
-    return 1.0 if shrink <= share else share / shrink
+    """Return the longest step length up to one, at most this share of that to the first zero."""
+    decrease = float((-step / values).max())
+    return 1.0 if decrease <= share else share / decrease
 
 
 class Ending:
-    """Says whether a solution of one column is good enough, or not going to improve."""
+    """The stopping rule for one column: a small gap, no progress, or an interruption."""
 
     def __init__(self, tol: float, max_iter: int, progress: Progress) -> None:
         self._tol, self._max_iter, self._progress = tol, max_iter, progress
         self._objectives: list[float] = []
 
     def is_here(self, solution: Solution) -> bool:
-        """Say whether to stop; to be asked once an iteration."""
+        """Say whether to stop; call it once in each iteration."""
         self._objectives.append(float(solution.objective[0]))
         return bool(
             self._progress(solution)
@@ -455,7 +451,7 @@ class Ending:
         )
 
     def _stagnates(self) -> bool:
-        """Tell whether the objective has hardly changed for many iterations."""
+        """Say whether the objective has hardly changed for many iterations."""
         if len(self._objectives) <= _PATIENCE:
             return False
         before, now = self._objectives[-_PATIENCE], self._objectives[-1]
@@ -463,7 +459,7 @@ class Ending:
 
 
 def next_centring(length: float) -> float:
-    """Aim far down the central path after long steps, stay near it after short ones."""
+    """Return the centring after a step: little after long steps, much after short ones."""
     if length > 0.9:
         return 0.05
     if length > 0.7:

@@ -10,15 +10,15 @@ solution so far before every step and at the end, returns True. A start is the s
 similar problem, or None. `mbkl.solvers.choose` picks the solver.
 
 A loss is a convex function of the margin m, which is label * score for classes; numbers have
-targets as well (`Margins`). All but the squared error never increase. `support` is minus its
-derivative, the dual variable of a row with unit cost. `dual_value` is minus the conjugate at
-minus the support: weak duality bounds the optimum from below with any support that is feasible.
+targets as well (`Margins`). All losses but the squared error are non-increasing. `support` is minus
+the derivative, the dual variable of a row with unit cost. `dual_value` is minus the conjugate at
+minus the support: by weak duality any feasible support bounds the optimum from below.
 
-Interior-point methods treat the support as a variable. `conjugate_slope` and
-`conjugate_curvature` are derivatives of the conjugate, for a row with the given
-cost, without its bounds: those have slacks where `needs_lower_slack` (support >= 0)
-or `needs_upper_slack` (support <= cost) says so. `offset` is the margin at which
-the conjugate's slope is zero. A loss with a kink is smoothed over the widths of `path`.
+Interior-point methods treat the support as a variable. `conjugate_slope` and `conjugate_curvature`
+are derivatives of the conjugate inside its bounds, for a row with the given cost. The bounds have
+slacks if `needs_lower_slack` (support >= 0) or `needs_upper_slack` (support <= cost) is set;
+otherwise the conjugate itself keeps the support from them. `offset` is the margin at which the
+conjugate's slope is zero. A loss with a kink is smoothed over the widths of `path`.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from mbkl.engine.arrays import Values, cast, exact_sum, is_numpy, namespace, to_
 
 Array = NDArray[np.float64]
 
-# Exponents are cut off here.
-_LARGEST = 60.0
-# What is less has no logarithm, and nothing is divided by it.
+# Larger exponents are clipped.
+_LARGEST_EXPONENT = 60.0
+# Smaller values are raised to it before a logarithm or a division.
 NEARLY_NOTHING = 1e-300
 
 
 class MarginLoss:
-    """What most losses have in common, of what the solvers ask for."""
+    """Default attributes of the losses."""
 
     offset: ClassVar[float] = 0.0
     needs_lower_slack: ClassVar[bool] = False
@@ -167,11 +167,12 @@ class Logistic(MarginLoss):
 
 @dataclass(frozen=True)
 class Exponential(MarginLoss):
-    """exp(-m), which tilted by counts is the loss of a Poisson regression."""
+    """exp(-m): the loss of a Poisson regression, with counts as tilts."""
 
     def value(self, margins: Values) -> Values:
-        # Steps that are far too long give a number all the same.
-        return namespace(margins).exp(namespace(margins).clip(-margins, -_LARGEST, _LARGEST))
+        # Clipping keeps the loss finite in line searches with far too long steps.
+        clipped = namespace(margins).clip(-margins, -_LARGEST_EXPONENT, _LARGEST_EXPONENT)
+        return namespace(margins).exp(clipped)
 
     support = value
     curvature = value
@@ -207,16 +208,16 @@ LOSSES: dict[str, Loss] = {
 
 
 def smoothing_path(loss: Loss) -> tuple[Loss, ...]:
-    """Return the losses to minimise one after the other, the last being near the goal.
+    """Return the losses to minimise one after the other, each from the solution before.
 
-    The hinge has a kink, where Newton's method does not apply; it is approached through parabolas
-    of shrinking width, each solution starting the next.
+    Newton's method does not apply to the kink of the hinge, which is therefore smoothed by
+    parabolas of shrinking width; the last one is close to the hinge.
     """
     return tuple(Hinge(width) for width in loss.path) or (loss,)
 
 
 def exact_loss(loss: Loss) -> Loss:
-    """Return the loss that a smoothed one stands for."""
+    """Return the loss without its smoothing."""
     return Hinge() if isinstance(loss, Hinge) else loss
 
 
@@ -231,9 +232,9 @@ class Margins:
 
         cost * (loss(margin) - tilt * (score - target))
 
-    less the smallest value that this can have. Classes have neither targets nor tilts. Numbers
-    have one label, and with these two all their losses are margin losses too: the squared error
-    has targets, quantiles are a tilted hinge, and counts a tilted exponential.
+    minus the minimum of this. Classes have neither targets nor tilts. Numbers have the same label
+    in all rows; targets and tilts turn their losses into margin losses: the squared error has
+    targets, quantiles are a tilted hinge, and counts a tilted exponential.
     """
 
     labels: Values  # (n_rows, n_columns): +1 or -1
@@ -242,14 +243,14 @@ class Margins:
     # (n_rows, n_columns): None means zero
     targets: Values = None
     tilts: Values = None
-    # Adds up the rows of each column, in any order; few that have one may be added as they stand.
+    # Sums over the rows of each column; rows in a fixed order need no exact sum.
     total: Callable[[Values], Values] = exact_sum
 
     @classmethod
     def of_numbers(cls, numbers: Values, costs: Values, loss: str, quantile: float) -> Margins:
-        """Return the losses of numbers: of squared or absolute errors, a quantile, or Poisson.
+        """Return the losses of numbers: squared or absolute errors, a quantile, or Poisson.
 
-        The absolute error is half of it: the loss of the quantile 0.5.
+        The loss of an absolute error is half of it, that of the quantile 0.5.
 
         >>> margins = Margins.of_numbers(np.array([[2.0]]), np.ones((1, 1)), "quantile", 0.9)
         >>> margins.value(np.array([[1.0]])).round(3), margins.value(np.array([[3.0]])).round(3)
@@ -290,12 +291,12 @@ class Margins:
         return scores if self.targets is None else scores - self.targets
 
     def signed(self, support: Values) -> Values:
-        """Return minus the derivative by the score, of rows with these supports."""
+        """Return minus the derivative of the loss by the score, given the supports."""
         signed = self.labels * support
         return signed if self.tilts is None else signed + self.costs * self.tilts
 
     def value(self, scores: Values) -> Values:
-        """Total loss of each column, as the solver minimises it."""
+        """Total loss of each column, with the smoothing."""
         return self._total(self.loss, scores)
 
     def exact_value(self, scores: Values) -> Values:
@@ -331,14 +332,14 @@ class Margins:
     def best_intercept(self, scores: Values, start: Values) -> Values:
         """Minimise the loss over a constant added to each column.
 
-        Newton's method on the derivative, which is monotone, kept inside the
-        bracket seen so far and halving it where a Newton step would leave it.
+        Newton's method on the derivative, which is monotone; a step that would leave the bracket
+        found so far is replaced by bisection.
         """
         xp = namespace(start)
         intercept = start
         low, high = start - np.inf, start + np.inf
         negligible = 1e-11 if is_numpy(scores) else 1e-6
-        # Where all rows are on one side, the best constant is infinite: this is near enough.
+        # If all rows are on one side, the best constant is infinite: stop at a slope this small.
         nothing = 1e-13 * self.total(self.costs)
         for _ in range(100):
             shifted = scores + cast(intercept, scores)
@@ -352,8 +353,8 @@ class Margins:
             curvature = self.total(self.curvature(shifted))
             with np.errstate(divide="ignore", invalid="ignore"):
                 proposal = intercept - slope / curvature
-            # Scores and intercepts are of order one: doubling from there finds
-            # a bracket in a few steps where the curvature says nothing.
+            # Scores and intercepts are of order one: doubling from there finds a bracket in a
+            # few steps where there is no curvature.
             far = xp.where(
                 slope < 0, intercept + 1 + abs(intercept), intercept - 1 - abs(intercept)
             )
@@ -363,7 +364,7 @@ class Margins:
             with np.errstate(invalid="ignore"):
                 middle = xp.where(bracketed, (low + high) / 2, far)
             proposal = xp.where(inside, proposal, middle)
-            # A step that is too small for the scores is none.
+            # Stop at steps below the precision of the scores.
             moved = ~done & (cast(proposal, scores) != cast(intercept, scores))
             if not moved.any():
                 break
@@ -384,16 +385,16 @@ class Problem:
 
     operator: Any  # the matrix Z of all maps on all rows, which need not be formed
     margins: Margins  # labels (or targets), costs and loss of the rows
-    # (n_weights,): Step 2: the price is 1/2 sum penalty w^2. None is Step 1, of one column: the
-    # price is sum w, and no weight may be negative
+    # (n_weights,): Step 2: the price is 1/2 sum penalty w^2. None means Step 1, with one column:
+    # the price is sum w, and no weight may be negative
     penalty: Values = None
     # Returns Z diag(1 / penalty) Z', for a problem of few rows.
     gram: Callable[[], Array] | None = None
-    # Returns how many samples each row stands for. Where it is given, solvers with a kernel matrix
-    # also return scores of the first rows, each by a model of all others (`Solution.left_out`).
+    # Returns how many samples the first rows were merged from. If given, solvers with a kernel
+    # matrix also return leave-one-out scores of these rows (`Solution.left_out`).
     copies: Callable[[], Array] | None = None
-    needs_left_out: bool = False  # whether that is what the problem is solved for
-    needs_weights: bool = True  # or supports will do, where a solver has them
+    needs_left_out: bool = False  # whether to use a solver with a kernel matrix for these scores
+    needs_weights: bool = True  # False: a solver that has supports need not return weights
 
     @property
     def n_rows(self) -> int:
@@ -413,9 +414,9 @@ class Problem:
     ) -> tuple[Values, Values, Values]:
         """Return objective, duality gap and gradient of each column.
 
-        The scores are those of the weights, without intercept. Supports are those of a solver that
-        has its own, of which the signed ones add up to zero; None takes those of the scores, at
-        the best intercept.
+        The scores are those of the weights, without intercept. Supports of an interior-point solver
+        have to be balanced: times their signs they sum to zero. None means those of the scores,
+        which are balanced at the best intercept.
         """
         margins = self.margins
         shifted = scores + cast(intercept, scores)
@@ -423,7 +424,7 @@ class Problem:
         pull = self.operator.adjoint(margins.signed(supports))
         # Any supports that are feasible for the dual problem bound the optimum from below.
         if self.penalty is None:
-            # They are where no map pulls by more than its price of one: shrunk, they are.
+            # Supports are feasible if no pull exceeds the price of one: scale them to be so.
             price, slope = weights.sum(axis=0), 1.0
             dual = margins.dual_value(supports / max(1.0, float(pull.max())))
         else:
@@ -436,13 +437,13 @@ class Problem:
 
 @dataclass
 class Solution:
-    """Where a solver stands; a column (or entry) for each column of the problem.
+    """The solution of a solver so far; a column (or entry) for each column of the problem.
 
     >>> Solution(np.ones((2, 1)), np.zeros(1), np.array([4.0]), np.array([1.0])).relative_gap
     0.25
     """
 
-    weights: Values  # (n_weights, n_columns); None where supports were all that is needed
+    weights: Values  # (n_weights, n_columns); None if only supports were needed
     # (n_columns,)
     intercept: Values
     objective: Values
@@ -450,16 +451,14 @@ class Solution:
     n_iter: int = 0
     # (n_rows, n_columns): the variables of the dual problem, from a solver that has them
     supports: Values = None
-    # (n_weights, n_columns): Step 1: what each map lacks to be worth its price; zero where its
-    # weight is not
+    # (n_weights, n_columns): Step 1: price minus pull of each map, zero where its weight is not
     slack: Values = None
-    # (n_first_rows, n_columns): Step 2: scores of the first rows, each by a model that has not
-    # seen it
+    # (n_first_rows, n_columns): Step 2: leave-one-out scores of the first rows
     left_out: Values = None
 
     @classmethod
     def nothing(cls, shape: tuple[int, int]) -> Solution:
-        """Return no weights at all, to start from."""
+        """Return the start with all weights zero."""
         intercept = np.zeros(shape[1])
         return cls(np.zeros(shape), intercept, np.inf + intercept, np.inf + intercept)
 
@@ -472,25 +471,27 @@ class Solution:
 
     @property
     def standing(self) -> str:
-        """Where the solver stands, in words."""
+        """The progress of the solver, in words."""
         return f"relative gap {self.relative_gap:.1e}"
 
     def is_within(self, tol: float) -> NDArray[np.bool_]:
-        """Say of which columns the gap is small enough."""
+        """Say in which columns the gap is at most tol times the objective."""
         return to_host(self.gap <= tol * self.objective)
 
     def on_host(self, fetch: Callable[[Values], Values] = to_host) -> Solution:
-        """Return the solution as arrays of NumPy, without what rows have, wherever they are."""
-        own: dict[str, Any] = {each.name: fetch(getattr(self, each.name)) for each in fields(self)}
-        return Solution(**{**own, "supports": None})
+        """Return the solution as NumPy arrays, without the supports."""
+        arrays: dict[str, Any] = {
+            each.name: fetch(getattr(self, each.name)) for each in fields(self)
+        }
+        return Solution(**{**arrays, "supports": None})
 
 
 def joined(solutions: list[Solution]) -> Solution:
     """Put the solutions of single columns side by side."""
 
     def side_by_side(name: str) -> Values:
-        own = [getattr(each, name) for each in solutions]
-        return None if own[0] is None else np.concatenate(own, axis=-1)
+        columns = [getattr(each, name) for each in solutions]
+        return None if columns[0] is None else np.concatenate(columns, axis=-1)
 
     n_iter = max(each.n_iter for each in solutions)
     names = [each.name for each in fields(Solution) if each.name != "n_iter"]
@@ -503,14 +504,14 @@ Minimise = Callable[[Problem, Solution | None, float, int, Progress], Solution]
 
 
 def go_on(solution: Solution) -> bool:
-    """Never stop: the progress of a solver that nobody watches."""
+    """Never stop: the default progress of a solver."""
     return False
 
 
 class SharedProgress:
-    """Progress of solvers in several threads: one call at a time, and an error ends all.
+    """Progress that solvers in several threads share: an error in one call stops all of them.
 
-    As a context it ends them when their caller is interrupted.
+    Calls are made one at a time. As a context it stops the solvers if their caller is interrupted.
     """
 
     def __init__(self, progress: Callable[[Any], bool]) -> None:
