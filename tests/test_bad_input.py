@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from mbkl import MBKernel, MBKLClassifier, MBKLClassifierCV
+from mbkl import MBKernel, MBKLClassifier, MBKLClassifierCV, MBKLRegressor
 from mbkl.maps import Stumps
 
 SMALL = {
@@ -471,6 +471,16 @@ def test_rows_that_weigh_next_to_nothing(loss):
     weights[:3] = 1e-18
     model = MBKLClassifier(loss=loss, random_state=0).fit(X, y, weights)
     assert np.isfinite(model.decision_function(X)).all()
+
+
+def test_all_weights_may_be_tiny():
+    X = np.random.default_rng(0).normal(size=(150, 6))
+    tiny, plain = (
+        MBKLRegressor(random_state=0).fit(X, X[:, 0], np.full(150, weight))
+        for weight in (2.0**-1000, 1.0)
+    )
+    np.testing.assert_allclose(tiny.predict(X), plain.predict(X))
+    assert tiny.n_held_out_ == plain.n_held_out_
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")

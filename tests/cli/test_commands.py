@@ -482,6 +482,8 @@ def test_bad_arguments_of_export(mbkl, model_file):
     assert "no folder nowhere" in mbkl.error("export", model_file, "--c", "nowhere/m.h")
     assert "name must be" in mbkl.error("export", model_file, "--c", "m.h", "--name", "a b")
     assert "read by this command" in mbkl.error("export", model_file, "--c", model_file)
+    same = ["--onnx", "m.x", "--c", "m.x"]
+    assert "the same file" in mbkl.error("export", model_file, *same, code=2)
 
 
 # ---------------------------------------------------------------- mbkl info

@@ -243,6 +243,8 @@ def export(
     wanted = {kind: path for kind, path in (("onnx", onnx), ("c", c)) if path is not None}
     if not wanted:
         raise typer.BadParameter("say what to write: --onnx FILE, --c FILE or both.")
+    if onnx == c:
+        raise typer.BadParameter("--onnx and --c name the same file; give each one of its own.")
     for path in wanted.values():
         check_output(path, model)
     console.step(f"reading {model.name}")

@@ -172,6 +172,8 @@ def distances(numbers: Numbers, y: NDArray[np.intp], scores: Array) -> Array:
 
 def effective_rows(weights: Array) -> float:
     """Return the effective sample size: rows of equal weight that give the same precision."""
+    _, exponent = np.frexp(weights.max(initial=0.0))
+    weights = np.ldexp(weights, -exponent)  # squares of tiny weights would be zero
     return exact_total(weights) ** 2 / exact_total(weights**2)
 
 
